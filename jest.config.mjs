@@ -1,0 +1,37 @@
+// One place for all test projects. `*.contract.test.ts` runs a port's suite on an adapter and may need real system parts;
+// other tests beside the code need none. e2e, faults, attacks and soak drive the built services; soak is not part of
+// `npm test`.
+const common = {
+  rootDir: import.meta.dirname,
+  extensionsToTreatAsEsm: [".ts"],
+  moduleNameMapper: {
+    "^@turnbox/protocol/(.*)$": "<rootDir>/packages/protocol/src/gen/$1.ts",
+    "^@turnbox/core/(server|testing)$": "<rootDir>/packages/core/src/$1/index.ts",
+    "^@turnbox/([a-z-]+)$": "<rootDir>/packages/$1/src/index.ts",
+  },
+  transform: {
+    "\\.ts$": [
+      "@swc/jest",
+      { jsc: { target: "es2022", parser: { syntax: "typescript" } }, module: { type: "es6" }, sourceMaps: "inline" },
+    ],
+  },
+  testEnvironment: "node",
+  testPathIgnorePatterns: ["/node_modules/"],
+  // Copies of packages in build output and in the toolchain would clash with the packages themselves.
+  modulePathIgnorePatterns: ["<rootDir>/packages/[^/]+/dist/", "<rootDir>/\\.toolchain/"],
+};
+
+const project = (displayName, testMatch, more = {}) => ({ ...common, displayName, testMatch, ...more });
+
+export default {
+  projects: [
+    project("unit", ["<rootDir>/packages/*/src/**/*.test.ts", "<rootDir>/test/house/**/*.test.ts"], {
+      testPathIgnorePatterns: ["\\.contract\\.test\\.ts$", "/node_modules/"],
+    }),
+    project("contract", ["<rootDir>/packages/*/src/**/*.contract.test.ts"]),
+    project("e2e", ["<rootDir>/test/e2e/**/*.test.ts"]),
+    project("faults", ["<rootDir>/test/faults/**/*.test.ts"]),
+    project("attacks", ["<rootDir>/test/attacks/**/*.test.ts"]),
+    project("soak", ["<rootDir>/test/soak/**/*.test.ts"]),
+  ],
+};

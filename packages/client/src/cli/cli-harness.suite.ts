@@ -1,0 +1,133 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type ConnectRouter, createRouterTransport, type Interceptor } from "@connectrpc/connect";
+import { type Clock, createChildCommandRunner, SandboxError, toConnectError } from "@turnbox/core";
+import { parseEnvironment } from "../config.ts";
+import { type ConnectionFactory, createTokenInterceptor } from "../connection.ts";
+import { type Peer, withSandboxErrors } from "../sandbox-error-transport.ts";
+import { createInterrupts, type InterruptSignal } from "./interrupts.ts";
+import { runCli } from "./run-cli.ts";
+import type { InputStream, OutputStream, Surroundings } from "./surroundings.ts";
+
+export const HOME_TOKEN = "home-token";
+export const NOW_MS = Date.parse("2026-01-01T12:00:00Z");
+
+export interface Ran {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Stdout as one JSON object. */
+  json(): Readonly<Record<string, unknown>>;
+}
+
+export interface RunInput {
+  /** A terminal unless given. */
+  readonly stdin?: string;
+  readonly ask?: Surroundings["ask"];
+}
+
+export interface Harness extends AsyncDisposable {
+  readonly home: string;
+  /** Every call that was made: who was asked, with which token, for what. */
+  readonly calls: { readonly peer: Peer; readonly token: string; readonly method: string }[];
+  run(args: readonly string[], input?: RunInput): Promise<Ran>;
+  /** What the terminal sends. */
+  interrupt(name: InterruptSignal): void;
+}
+
+/** Services in memory, for each peer. */
+export type Services = Readonly<Record<Peer, (router: ConnectRouter) => void>>;
+
+/** The command line over services in memory, with a home of its own whose server has written a token. */
+export async function createHarness(services: Services): Promise<Harness> {
+  const home = await mkdtemp(join(tmpdir(), "turnbox-cli-"));
+  await writeFile(join(home, "home.json"), "{}");
+  await writeFile(join(home, "token"), `${HOME_TOKEN}\n`, { mode: 0o600 });
+  const calls: Harness["calls"] = [];
+  const signals = new Map<InterruptSignal, () => void>();
+  const connect: ConnectionFactory = ({ url, token }, peer) => {
+    const record: Interceptor = (next) => async (request) => {
+      calls.push({ peer, token: request.header.get("Authorization") ?? "", method: request.method.name });
+      try {
+        return await next(request);
+      } catch (thrown) {
+        throw thrown instanceof SandboxError ? toConnectError(thrown, "r1") : thrown;
+      }
+    };
+    const transport = createRouterTransport(services[peer], {
+      transport: { interceptors: [createTokenInterceptor(token), record] },
+    });
+    const close = (): void => undefined;
+    return { transport: withSandboxErrors(transport, { peer, url }), close, [Symbol.dispose]: close };
+  };
+  return {
+    home,
+    calls,
+    run: async (args, { stdin, ask } = {}) => {
+      const stdout = createMemoryStream();
+      const stderr = createMemoryStream();
+      const source = {
+        on: (name: InterruptSignal, listener: () => void) => signals.set(name, listener),
+        off: (name: InterruptSignal) => signals.delete(name),
+      };
+      using interrupts = createInterrupts(source, () => undefined);
+      const exitCode = await runCli(args, {
+        environment: parseEnvironment({ TURNBOX_HOME: home, PATH: "/usr/bin:/bin" }),
+        version: "0.0.0",
+        searchFrom: [home],
+        stdin: createInput(stdin),
+        stdout,
+        stderr,
+        ...(ask === undefined ? {} : { ask }),
+        clock: createJumpingClock(),
+        runner: createChildCommandRunner(),
+        interrupts,
+        connect,
+      });
+      const out = stdout.text();
+      const json = (): Readonly<Record<string, unknown>> => JSON.parse(out) as Readonly<Record<string, unknown>>;
+      return { exitCode, stdout: out, stderr: stderr.text(), json };
+    },
+    interrupt: (name) => signals.get(name)?.(),
+    [Symbol.asyncDispose]: async () => {
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}
+
+function createMemoryStream(): OutputStream & { text(): string } {
+  const chunks: Uint8Array[] = [];
+  return {
+    write: (bytes, done) => {
+      chunks.push(Buffer.from(bytes));
+      done();
+    },
+    text: () => Buffer.concat(chunks).toString("utf8"),
+  };
+}
+
+function createInput(text: string | undefined): InputStream {
+  return {
+    isTTY: text === undefined,
+    async *[Symbol.asyncIterator]() {
+      if (text !== undefined) yield await Promise.resolve(Buffer.from(text));
+    },
+  };
+}
+
+/** Sleeping takes no time, and still lets it pass. */
+function createJumpingClock(): Clock {
+  let monotonicMs = 0;
+  return {
+    nowMs: () => NOW_MS,
+    monotonicMs: () => monotonicMs,
+    sleep: async (ms, { signal } = {}) => {
+      // Long sleeps are for what does not come in a test; they end only with their signal.
+      if (ms >= 1000) await new Promise((_, reject) => signal?.addEventListener("abort", reject));
+      await new Promise((resolve) => setImmediate(resolve));
+      signal?.throwIfAborted();
+      monotonicMs += ms;
+    },
+  };
+}

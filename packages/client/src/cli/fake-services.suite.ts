@@ -1,0 +1,181 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { SandboxError, toConnectError } from "@turnbox/core";
+import { FleetService } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
+import { SandboxControlService } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
+import { HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
+import { SessionService, SessionState } from "@turnbox/protocol/turnbox/host/v1/session_pb";
+import { SnapshotKind, SnapshotService, TurnOutcome } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
+import {
+  type ExecuteToolRequest,
+  ExitReason,
+  OutputStream,
+  ToolService,
+} from "@turnbox/protocol/turnbox/host/v1/tool_pb";
+import { NOW_MS, type Services } from "./cli-harness.suite.ts";
+
+export const HOST_URL = "http://127.0.0.1:7999";
+const at = (agoMs: number) => timestampFromMs(NOW_MS - agoMs);
+const refuse = (error: SandboxError) => toConnectError(error, "r1");
+
+/** What the services in memory were asked and how they answer. */
+export interface World {
+  created: { template: string; name: string; quotaBytes: bigint; labels: Record<string, string> }[];
+  executed: ExecuteToolRequest[];
+  cancelled: string[];
+  destroyed: string[];
+  rolledBackTo: string[];
+  outcomes: TurnOutcome[];
+  imported: { name: string; key: string; bytes: number; largest: number };
+  deleted: string[];
+  looksUntilGone: number;
+  exit: { exitCode?: number; exitReason: ExitReason; content?: string };
+  hold: Promise<void>;
+}
+
+export const newWorld = (): World => ({
+  created: [],
+  executed: [],
+  cancelled: [],
+  destroyed: [],
+  rolledBackTo: [],
+  outcomes: [],
+  imported: { name: "", key: "", bytes: 0, largest: 0 },
+  deleted: [],
+  looksUntilGone: 2,
+  exit: { exitCode: 0, exitReason: ExitReason.EXITED },
+  hold: Promise.resolve(),
+});
+
+const SANDBOXES = [
+  { sandboxId: "fleet:i1:abc123", name: "web", turnCount: 2, spaceUsedBytes: 1536n },
+  { sandboxId: "fleet:i1:abd999", name: "", turnCount: 0, spaceUsedBytes: 0n },
+].map(({ sandboxId, name, turnCount, spaceUsedBytes }) => ({
+  sandboxId,
+  name,
+  session: {
+    state: SessionState.ACTIVE,
+    base: `mini@${"a".repeat(64)}`,
+    createdAt: at(120_000),
+    turnCount,
+    spaceUsedBytes,
+    generation: 1,
+  },
+}));
+
+const TEMPLATES = [
+  { name: "debian", digest: "11".repeat(32), latest: true, sizeBytes: 1024n },
+  { name: "debian", digest: "22".repeat(32), sizeBytes: 1024n },
+  { name: "mini", digest: "aa".repeat(32), latest: true, sizeBytes: 2048n },
+];
+
+const SNAPSHOTS = [
+  { snapshotId: "s1", kind: SnapshotKind.TURN, turnNumber: 1, createdAt: at(300_000), usedBytes: 1024n },
+  {
+    snapshotId: "s2",
+    kind: SnapshotKind.TURN,
+    turnNumber: 2,
+    turnKey: "build",
+    outcome: TurnOutcome.FAILED,
+    createdAt: at(200_000),
+    parentSnapshotId: "s1",
+  },
+  { snapshotId: "u1", kind: SnapshotKind.UNDO, createdAt: at(100_000), parentSnapshotId: "s2" },
+  {
+    snapshotId: "s3",
+    kind: SnapshotKind.TURN,
+    turnNumber: 3,
+    createdAt: at(50_000),
+    parentSnapshotId: "s1",
+    head: true,
+  },
+];
+
+export const createServices = (world: World): Services => ({
+  server: (router) => {
+    router.service(SandboxControlService, {
+      createSandbox: ({ template, name, quotaBytes, labels }) => {
+        if (template === "nope") throw refuse(new SandboxError("TEMPLATE_NOT_FOUND", "no template nope"));
+        world.created.push({ template, name, quotaBytes, labels });
+        return { sandboxId: "fleet:i1:new", sandbox: { sandboxId: "fleet:i1:new", name } };
+      },
+      // One sandbox on each page, so that paging is walked.
+      listSandboxes: ({ page }) => {
+        const index = Number(page?.pageToken ?? "") || 0;
+        const next = index + 1 < SANDBOXES.length ? String(index + 1) : "";
+        return {
+          sandboxes: SANDBOXES.slice(index, index + 1),
+          page: { nextPageToken: next },
+          unreachableInstances: ["i9"],
+        };
+      },
+      connectSandbox: ({ sandboxId }) => {
+        if (!SANDBOXES.some((sandbox) => sandbox.sandboxId === sandboxId)) {
+          throw refuse(new SandboxError("SANDBOX_NOT_FOUND", `no sandbox ${sandboxId}`));
+        }
+        return {
+          url: HOST_URL,
+          token: "scoped",
+          sessionId: sandboxId.split(":")[2] ?? "",
+          sandboxId,
+          expiresAt: at(-3_600_000),
+        };
+      },
+      destroySandbox: ({ sandboxId }) => {
+        if (sandboxId === "fleet:i1:abd999") throw refuse(new SandboxError("HOST_UNREACHABLE", "no answer"));
+        world.destroyed.push(sandboxId);
+        return {};
+      },
+      listTemplates: () => ({ templates: TEMPLATES }),
+      importTemplate: async (parts) => {
+        for await (const { part } of parts) {
+          if (part.case === "header")
+            Object.assign(world.imported, { name: part.value.name, key: part.value.idempotencyKey });
+          if (part.case !== "data") continue;
+          world.imported.bytes += part.value.length;
+          world.imported.largest = Math.max(world.imported.largest, part.value.length);
+        }
+        return { template: { name: world.imported.name, digest: "d".repeat(64), sizeBytes: 7n }, hosts: 1 };
+      },
+    });
+    router.service(FleetService, { listInstances: () => ({ instances: [{ instanceId: "i1", url: HOST_URL }] }) });
+  },
+  host: (router) => {
+    router.service(ToolService, {
+      async *executeToolStream({ call }) {
+        if (call !== undefined) world.executed.push(call);
+        const bytes = (text: string) => new TextEncoder().encode(text);
+        yield { event: { case: "progress", value: { stream: OutputStream.STDOUT, data: bytes("out ") } } };
+        yield { event: { case: "progress", value: { stream: OutputStream.STDERR, data: bytes("err") } } };
+        yield { event: { case: "progress", value: { stream: OutputStream.STDOUT, data: bytes("more") } } };
+        await world.hold;
+        yield { event: { case: "response", value: { toolCallId: call?.toolCallId ?? "", ...world.exit } } };
+      },
+      cancelToolCall: ({ toolCallId }) => {
+        world.cancelled.push(toolCallId);
+        return { wasRunning: true };
+      },
+    });
+    router.service(SnapshotService, {
+      turnComplete: ({ outcome }) => {
+        world.outcomes.push(outcome);
+        return { snapshotId: "s4", turnNumber: 4, generation: 1, spaceUsedBytes: 9n };
+      },
+      listSnapshots: () => ({ snapshots: SNAPSHOTS }),
+      rollbackSession: ({ snapshotId }) => {
+        world.rolledBackTo.push(snapshotId);
+        return { undoSnapshotId: "u2", generation: 2 };
+      },
+    });
+    router.service(HostService, {
+      healthCheck: () => {
+        world.looksUntilGone -= 1;
+        return { backgroundDestroys: world.looksUntilGone > 0 ? [{ sessionId: "abc123" }] : [] };
+      },
+      deleteTemplate: ({ name, digest }) => {
+        world.deleted.push(`${name}@${digest}`);
+        return {};
+      },
+    });
+    router.service(SessionService, {});
+  },
+});

@@ -1,0 +1,66 @@
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline/promises";
+import { createChildCommandRunner, SandboxError, systemClock } from "@turnbox/core";
+import { type Environment, parseEnvironment } from "../config.ts";
+import { createHttp2Connection } from "../connection.ts";
+import { exitCodeOf } from "./exit-code.ts";
+import { createInterrupts } from "./interrupts.ts";
+import { createOutput } from "./output.ts";
+import { runCli } from "./run-cli.ts";
+
+const BROKEN_PIPE_EXIT = 141;
+
+/** Whoever read our output is gone (`turnbox ls | head -1`); there is nobody left to tell. */
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit(BROKEN_PIPE_EXIT);
+  throw error;
+});
+
+function ownVersion(): string {
+  const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+    readonly version: string;
+  };
+  return manifest.version;
+}
+
+/** The question goes to stderr: stdout is for results. */
+async function ask(question: string, options: { readonly signal: AbortSignal }): Promise<string> {
+  const reader = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return await reader.question(question, options);
+  } finally {
+    reader.close();
+  }
+}
+
+async function main(environment: Environment): Promise<number> {
+  const path = environment.variables["PATH"];
+  using interrupts = createInterrupts(process, (exitCode) => process.exit(exitCode));
+  return await runCli(process.argv.slice(2), {
+    environment,
+    version: ownVersion(),
+    searchFrom: [import.meta.dirname, process.cwd()],
+    stdin: process.stdin,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    ...(process.stdin.isTTY ? { ask } : {}),
+    clock: systemClock,
+    runner: createChildCommandRunner(path === undefined ? {} : { path }),
+    interrupts,
+    connect: createHttp2Connection,
+  });
+}
+
+try {
+  process.exitCode = await main(parseEnvironment(process.env));
+  // Input that was left open must not hold the process.
+  process.stdin.destroy();
+} catch (thrown) {
+  const error = SandboxError.from(thrown);
+  const format = process.argv.includes("--json") ? "json" : "text";
+  const environment: Environment = { home: "", color: "refused", variables: {} };
+  await createOutput({ stdout: process.stdout, stderr: process.stderr, environment }, format).error(error);
+  process.exitCode = exitCodeOf(error);
+}
+// A stdin that nobody reads to its end would keep the program alive.
+process.stdin.destroy();

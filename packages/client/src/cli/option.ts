@@ -1,0 +1,46 @@
+import type { Command } from "commander";
+import { invalidArgument } from "@turnbox/core";
+import type { ServerFlags } from "../config.ts";
+
+export interface OutputOptions {
+  readonly json?: boolean;
+}
+
+/** The options of every verb that talks to a server. */
+export interface ServerOptions extends ServerFlags, OutputOptions {}
+
+export function withOutputOption(command: Command): Command {
+  return command.option("--json", "print one JSON object, for errors too");
+}
+
+export function withServerOptions(command: Command): Command {
+  return withOutputOption(command)
+    .option("--url <url>", "the server's address (default: the server of TURNBOX_HOME and TURNBOX_PORT)")
+    .option("--token <token>", "the server's token (default: the one in TURNBOX_HOME)")
+    .option("--token-file <path>", "a file that holds the token");
+}
+
+/** Examples under a verb's `--help`: what to type, and what it does. */
+export function withExamples(
+  command: Command,
+  examples: readonly (readonly [typed: string, effect: string])[],
+): Command {
+  const width = Math.max(...examples.map(([typed]) => typed.length));
+  const lines = examples.map(([typed, effect]) => `  $ ${typed.padEnd(width)}   # ${effect}`);
+  return command.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
+}
+
+/** For options that may be given several times. */
+export function collect(value: string, previous: readonly string[] | undefined): readonly string[] {
+  return [...(previous ?? []), value];
+}
+
+/** `KEY=VALUE` words as a record; the value may hold further equal signs, and be empty. */
+export function parsePairs(words: readonly string[] | undefined, field: string): Record<string, string> {
+  const pairs: [string, string][] = (words ?? []).map((word) => {
+    const at = word.indexOf("=");
+    if (at < 1) throw invalidArgument(field, `${JSON.stringify(word)} is not of the form KEY=VALUE`);
+    return [word.slice(0, at), word.slice(at + 1)];
+  });
+  return Object.fromEntries(pairs);
+}

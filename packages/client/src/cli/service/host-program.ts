@@ -1,0 +1,56 @@
+import { type CommandResult, SandboxError } from "@turnbox/core";
+import { type Surroundings, writeTo } from "../surroundings.ts";
+import { parseProgramFailure } from "./program-failure.ts";
+import { findServiceProgram } from "./service-program.ts";
+
+export interface HostCommand {
+  readonly args: readonly string[];
+  readonly deadlineMs: number;
+}
+
+/** Runs the sandbox-host's own program to its end, with its output collected. Any exit code is an answer. */
+export async function runHostProgram(
+  surroundings: Surroundings,
+  { args, deadlineMs }: HostCommand,
+  options: { readonly signal: AbortSignal },
+): Promise<CommandResult> {
+  const program = await findServiceProgram("@turnbox/sandbox-host", surroundings, options);
+  return await surroundings.runner.run(
+    { command: program.node, args: [program.entry, ...args], env: surroundings.environment.variables, deadlineMs },
+    options,
+  );
+}
+
+/** The same for a command that must succeed; it fails with the reason that the program printed. */
+export async function requireHostProgram(
+  surroundings: Surroundings,
+  command: HostCommand,
+  options: { readonly signal: AbortSignal },
+): Promise<void> {
+  const { exitCode, stderr } = await runHostProgram(surroundings, command, options);
+  if (exitCode === 0) return;
+  const what = `turnbox-sandbox-host ${command.args.join(" ")} failed with exit code ${String(exitCode)}`;
+  throw parseProgramFailure(stderr, `${what}: ${stderr.trim().slice(0, 500)}`);
+}
+
+/** The same for a command that may take long: what it prints goes to stderr while it runs. */
+export async function runHostProgramVisibly(
+  surroundings: Surroundings,
+  { args, deadlineMs }: HostCommand,
+  options: { readonly signal: AbortSignal },
+): Promise<void> {
+  const program = await findServiceProgram("@turnbox/sandbox-host", surroundings, options);
+  const child = await surroundings.runner.start(
+    { command: program.node, args: [program.entry, ...args], env: surroundings.environment.variables, deadlineMs },
+    options,
+  );
+  child.stdin.end();
+  const show = async (stream: AsyncIterable<Uint8Array>): Promise<void> => {
+    for await (const bytes of stream) await writeTo(surroundings.stderr, bytes);
+  };
+  const [exit] = await Promise.all([child.exit, show(child.stdout), show(child.stderr)]);
+  if (exit.kind === "exited" && exit.exitCode === 0) return;
+  options.signal.throwIfAborted();
+  const how = exit.kind === "exited" ? `failed with exit code ${String(exit.exitCode)}` : `was ended by ${exit.signal}`;
+  throw new SandboxError("INTERNAL", `turnbox-sandbox-host ${args[0] ?? ""} ${how}; what it said is above`);
+}

@@ -1,0 +1,49 @@
+import { describe, expect, it } from "@jest/globals";
+import { drawTurnTree, type TreeNode } from "./turn-tree.ts";
+
+let createdAtMs = 0;
+const node = (id: string, parentId?: string): TreeNode => ({
+  id,
+  label: id,
+  createdAtMs: createdAtMs++,
+  ...(parentId === undefined ? {} : { parentId }),
+});
+
+const drawn = (...lines: string[]): string => lines.map((line) => `${line}\n`).join("");
+
+describe("drawTurnTree", () => {
+  it("draws nothing for no snapshots", () => {
+    expect(drawTurnTree([], undefined)).toBe("");
+  });
+
+  it("keeps a straight line of turns in one column", () => {
+    expect(drawTurnTree([node("a"), node("b", "a"), node("c", "b")], "c")).toBe(drawn("*  a", "*  b", "*  c"));
+  });
+
+  it("puts what a rollback left behind on a branch, above the line that leads to the head", () => {
+    const nodes = [node("a"), node("b", "a"), node("c", "b"), node("undo", "c"), node("d", "a"), node("e", "d")];
+    expect(drawTurnTree(nodes, "e")).toBe(drawn("*    a", "|-*  b", "| *  c", "| *  undo", "*    d", "*    e"));
+  });
+
+  it("follows the head and not the age when an undo goes back to the older branch", () => {
+    const nodes = [node("a"), node("b", "a"), node("c", "a"), node("d", "c")];
+    expect(drawTurnTree(nodes, "b")).toBe(drawn("*    a", "|-*  c", "| *  d", "*    b"));
+  });
+
+  it("nests branches of branches", () => {
+    const nodes = [node("a"), node("b", "a"), node("c", "b"), node("d", "b"), node("e", "a"), node("f", "a")];
+    expect(drawTurnTree(nodes, "f")).toBe(
+      drawn("*      a", "|-*    b", "| |-*  c", "| *    d", "|-*    e", "*      f"),
+    );
+  });
+
+  it("starts anew where retention took the parent, with the head's line last", () => {
+    const nodes = [node("c", "gone"), node("d", "c"), node("x", "also-gone")];
+    expect(drawTurnTree(nodes, "d")).toBe(drawn("*  x", "*  c", "*  d"));
+  });
+
+  it("stands ten thousand turns in a row", () => {
+    const nodes = Array.from({ length: 10_000 }, (_, index) => node(`t${String(index)}`, `t${String(index - 1)}`));
+    expect(drawTurnTree(nodes, "t9999").split("\n")).toHaveLength(10_001);
+  });
+});

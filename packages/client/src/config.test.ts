@@ -1,0 +1,107 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { parseEnvironment, resolveServer, resolveUrl, type ServerFlags } from "./config.ts";
+
+let home: string;
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), "turnbox-config-"));
+});
+
+afterEach(async () => {
+  await rm(home, { recursive: true, force: true });
+});
+
+const writeToken = async (token: string): Promise<void> => {
+  await writeFile(join(home, "token"), token);
+};
+const writeRecord = async (record: unknown): Promise<void> => {
+  await writeFile(join(home, "server.json"), typeof record === "string" ? record : JSON.stringify(record));
+};
+const environment = (variables: Record<string, string> = {}) => parseEnvironment({ TURNBOX_HOME: home, ...variables });
+const reasonOf = async (flags: ServerFlags, variables?: Record<string, string>): Promise<unknown> =>
+  await resolveServer(flags, environment(variables)).then(
+    () => undefined,
+    (thrown: unknown) => (thrown as { reason?: unknown }).reason,
+  );
+
+describe("parseEnvironment", () => {
+  it("has a home in the user's own, and no port, where nothing is set", () => {
+    const parsed = parseEnvironment({ TURNBOX_HOME: "", TURNBOX_PORT: "" });
+    expect(parsed).toEqual({
+      home: join(homedir(), ".turnbox"),
+      color: "allowed",
+      variables: { TURNBOX_HOME: "", TURNBOX_PORT: "" },
+    });
+  });
+
+  it("makes the home absolute and reads the port", () => {
+    const parsed = parseEnvironment({
+      TURNBOX_HOME: "some/where",
+      TURNBOX_PORT: "7800",
+      NO_COLOR: "1",
+      GONE: undefined,
+    });
+    expect(parsed).toMatchObject({ home: join(process.cwd(), "some/where"), port: 7800, color: "refused" });
+    expect(parsed.variables).not.toHaveProperty("GONE");
+  });
+
+  it.each(["x", "-1", "65536", "80.5", " 80"])("refuses the port %j by the name of its variable", (port) => {
+    expect(() => parseEnvironment({ TURNBOX_PORT: port })).toThrow(/^TURNBOX_PORT: /);
+  });
+});
+
+describe("resolveUrl", () => {
+  it("takes --url, then TURNBOX_PORT, then what the server wrote down, then 7700", async () => {
+    expect(await resolveUrl({}, environment())).toBe("http://127.0.0.1:7700");
+    await writeRecord({ url: "http://127.0.0.1:7801", pid: 4242, version: "1" });
+    expect(await resolveUrl({}, environment())).toBe("http://127.0.0.1:7801");
+    expect(await resolveUrl({}, environment({ TURNBOX_PORT: "0" }))).toBe("http://127.0.0.1:7801");
+    expect(await resolveUrl({}, environment({ TURNBOX_PORT: "7802" }))).toBe("http://127.0.0.1:7802");
+    expect(await resolveUrl({ url: "https://box.example" }, environment({ TURNBOX_PORT: "7802" }))).toBe(
+      "https://box.example",
+    );
+  });
+
+  it.each(["", "not json", "[]", "null", '{"url":1}', '{"url":"http://x","pid":1}', '{"url":"http://x","pid":"9"}'])(
+    "says that the record %j is broken",
+    async (record) => {
+      await writeRecord(record);
+      await expect(resolveUrl({}, environment())).rejects.toMatchObject({ reason: "CONFIG_INVALID" });
+    },
+  );
+
+  it.each(["127.0.0.1:7700", "ftp://x", "http://user:secret@x", ""])("refuses the address %j", async (url) => {
+    await expect(resolveUrl({ url }, environment())).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
+  });
+});
+
+describe("resolveServer", () => {
+  it("takes --token, then --token-file, then the home's", async () => {
+    await writeToken("from-home\n");
+    const tokenFile = join(home, "other");
+    await writeFile(tokenFile, "from-file\n");
+    expect((await resolveServer({}, environment())).token).toBe("from-home");
+    expect((await resolveServer({ tokenFile }, environment())).token).toBe("from-file");
+    expect((await resolveServer({ tokenFile, token: "given" }, environment())).token).toBe("given");
+  });
+
+  it("gives the home's token to this machine only", async () => {
+    await writeToken("secret");
+    for (const url of ["http://localhost:1", "http://127.0.0.2:1", "http://[::1]:1"]) {
+      expect((await resolveServer({ url }, environment())).token).toBe("secret");
+    }
+    for (const url of ["http://10.0.0.1", "https://127.0.0.1.example.org", "https://localhost.example.org"]) {
+      expect(await reasonOf({ url })).toBe("UNAUTHENTICATED");
+    }
+  });
+
+  it("tells a home without a token from a token file that is missing or empty", async () => {
+    expect(await reasonOf({})).toBe("SERVER_UNREACHABLE");
+    expect(await reasonOf({ tokenFile: join(home, "nope") })).toBe("INVALID_ARGUMENT");
+    await writeToken("\n");
+    expect(await reasonOf({})).toBe("UNAUTHENTICATED");
+  });
+});

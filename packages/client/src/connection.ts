@@ -1,0 +1,71 @@
+import type { Interceptor, Transport } from "@connectrpc/connect";
+import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { invalidArgument } from "@turnbox/core";
+import { type Peer, withSandboxErrors } from "./sandbox-error-transport.ts";
+
+/** Where a service is and what opens it. */
+export interface Endpoint {
+  /** `http://host:port` or `https://host:port`. */
+  readonly url: string;
+  /** Sent as `Authorization: Bearer`. */
+  readonly token: string;
+}
+
+/** A transport and the HTTP/2 connection under it. Its owner closes it; calls in flight then fail. */
+export interface Connection extends Disposable {
+  readonly transport: Transport;
+  readonly close: () => void;
+}
+
+/** Makes the connection to one peer. Injected where there is no network, in tests above all. */
+export type ConnectionFactory = (endpoint: Endpoint, peer: Peer) => Connection;
+
+/** Most bytes of one message from a service. */
+const READ_MAX_BYTES = 64 * 1024 * 1024;
+/** A connection without traffic is checked this often while calls are open, so that a vanished peer is noticed. */
+const PING_INTERVAL_MS = 30_000;
+const PING_TIMEOUT_MS = 10_000;
+
+/** Connects lazily, on the first call, over HTTP/2. */
+export const createHttp2Connection: ConnectionFactory = (endpoint, peer) => {
+  const url = parseServiceUrl(endpoint.url);
+  const sessions = new Http2SessionManager(url, {
+    pingIntervalMs: PING_INTERVAL_MS,
+    pingTimeoutMs: PING_TIMEOUT_MS,
+  });
+  const transport = createConnectTransport({
+    baseUrl: url,
+    httpVersion: "2",
+    sessionManager: sessions,
+    interceptors: [createTokenInterceptor(endpoint.token)],
+    readMaxBytes: READ_MAX_BYTES,
+    // Most servers are on this machine, where packing costs more than it saves; tool output would wait for it.
+    acceptCompression: [],
+  });
+  const close = (): void => {
+    sessions.abort();
+  };
+  return { transport: withSandboxErrors(transport, { peer, url }), close, [Symbol.dispose]: close };
+};
+
+/** Sends the token with every call. */
+export function createTokenInterceptor(token: string): Interceptor {
+  return (next) => (request) => {
+    request.header.set("Authorization", `Bearer ${token}`);
+    return next(request);
+  };
+}
+
+/** An http or https address without a path; the error names what is wrong. */
+export function parseServiceUrl(raw: string): string {
+  let url: URL;
+  try {
+    url = new URL(raw);
+  } catch {
+    throw invalidArgument("url", `${JSON.stringify(raw)} is not an address like http://127.0.0.1:7700`);
+  }
+  if (url.protocol !== "http:" && url.protocol !== "https:")
+    throw invalidArgument("url", "must begin with http:// or https://");
+  if (url.username !== "" || url.password !== "") throw invalidArgument("url", "must not carry a user or a password");
+  return url.origin;
+}

@@ -1,0 +1,63 @@
+export { type Clock, systemClock } from "./clock/clock.ts";
+export { createChildCommandRunner } from "./command/child-command-runner.ts";
+export type {
+  CommandExit,
+  CommandResult,
+  CommandRunner,
+  CommandSpec,
+  RunningCommand,
+  RunSpec,
+} from "./command/command-runner.ts";
+export { type Admitted, ERROR_TABLE, isReason, type Reason, type ReasonRow, type Retry } from "./error/reason.ts";
+export { hasReason, invalidArgument, SandboxError, type SandboxErrorOptions } from "./error/sandbox-error.ts";
+export { fromConnectError, toConnectError } from "./error/wire.ts";
+export { newSessionId, parseSessionId, type SessionId } from "./id/session-id.ts";
+export { randomToken } from "./id/token.ts";
+export {
+  type ConfigEntry,
+  type ConfigOf,
+  type ConfigSources,
+  type ConfigTable,
+  describeConfig,
+  parseConfig,
+} from "./config/config.ts";
+export { parseBytes, parseDurationMs } from "./config/quantity.ts";
+export * as setting from "./config/setting.ts";
+export type { RawValue, Setting, SettingSpec } from "./config/setting.ts";
+export { createOnce, type NewFile, writeDraft } from "./file/create-once.ts";
+export { hasErrno } from "./file/errno.ts";
+export { readIfThere } from "./file/read-if-there.ts";
+export { createLog, type Log, type LogOptions } from "./log/log.ts";
+export { createLogThrottle, type LogThrottle } from "./log/log-throttle.ts";
+export { acquireHomeLock, type HomeLock } from "./process/home-lock.ts";
+export { type HomeInfo, openHome } from "./process/home-version.ts";
+export { type ParentWatchOptions, parentDeath } from "./process/parent-watch.ts";
+export { identifyProcess, isLiving, type ProcessIdentity } from "./process/process-identity.ts";
+export { Secret } from "./secret/secret.ts";
+export { authorize, authorizeMethod, type MethodFacts, type RequestSubject } from "./token/authorize.ts";
+export { parseBearer } from "./token/bearer.ts";
+export { parseClaims, type TokenClaims } from "./token/claims.ts";
+export {
+  type KeyFileOptions,
+  loadOrCreateHomeToken,
+  loadOrCreateSigningKeys,
+  loadPublicKeys,
+  type SigningKeys,
+} from "./token/key-files.ts";
+export {
+  ACCESS_VERBS,
+  type AccessVerb,
+  ANY_TENANT,
+  coversTenant,
+  DEFAULT_TENANT,
+  type Principal,
+} from "./token/principal.ts";
+export {
+  createTokenSigner,
+  MAX_TOKEN_LIFETIME_MS,
+  type SignedToken,
+  type TokenGrant,
+  type TokenSigner,
+  type TokenSignerOptions,
+} from "./token/token-signer.ts";
+export { createTokenVerifier, type TokenVerifier, type TokenVerifierOptions } from "./token/token-verifier.ts";

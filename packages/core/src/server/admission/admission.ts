@@ -1,0 +1,120 @@
+import type { Clock } from "../../clock/clock.ts";
+import { SandboxError } from "../../error/sandbox-error.ts";
+import { createRateLimiter, type RateLimit } from "./token-bucket.ts";
+
+/** How much work is admitted. Nothing waits: what does not fit is refused at once, with a time to come back. */
+export interface AdmissionLimits {
+  readonly maxUnaryCalls: number;
+  readonly maxStreams: number;
+  /** Room for health, destroy and kill, which data never takes. */
+  readonly maxReservedCalls: number;
+  /** The most that one tenant holds of unary calls, and of streams. */
+  readonly maxCallsPerTenant: number;
+  /** Allowance of each tenant. Reserved calls are free of it. */
+  readonly rate: RateLimit;
+}
+
+export const DEFAULT_ADMISSION_LIMITS: AdmissionLimits = {
+  maxUnaryCalls: 1024,
+  maxStreams: 2048,
+  maxReservedCalls: 256,
+  maxCallsPerTenant: 768,
+  rate: { perSecond: 5000, burst: 10_000 },
+};
+
+export interface CallDescription {
+  readonly lane: "normal" | "reserved";
+  readonly kind: "unary" | "stream";
+  readonly tenant: string;
+}
+
+/** A place for one call. It is given back once, by `release`. */
+export interface Place {
+  /** Keeps the place until `release`, whatever happens to the connection. False where it was given back already. */
+  enter(): boolean;
+  /** Gives the place back unless the call has entered: for calls that end before they begin. */
+  abandon(): void;
+  release(): void;
+}
+
+export interface Admission {
+  /** Throws `RATE_LIMITED` or `OVERLOADED`. */
+  admit(call: CallDescription): Place;
+  /** Calls that hold a place now. */
+  readonly inFlight: { readonly unary: number; readonly stream: number; readonly reserved: number };
+}
+
+const OVERLOAD_RETRY_MS = 1000;
+
+export function createAdmission(limits: AdmissionLimits, clock: Clock): Admission {
+  const rates = createRateLimiter(limits.rate, clock);
+  const pools = {
+    unary: createPool(limits.maxUnaryCalls, limits.maxCallsPerTenant),
+    stream: createPool(limits.maxStreams, limits.maxCallsPerTenant),
+    reserved: createPool(limits.maxReservedCalls, limits.maxReservedCalls),
+  };
+  return {
+    admit: ({ lane, kind, tenant }) => {
+      if (lane === "reserved") return pools.reserved.take(tenant);
+      const waitMs = rates.take(tenant);
+      if (waitMs > 0) {
+        throw new SandboxError("RATE_LIMITED", "more requests than the allowance", { retryAfterMs: waitMs });
+      }
+      return pools[kind].take(tenant);
+    },
+    get inFlight() {
+      return { unary: pools.unary.size, stream: pools.stream.size, reserved: pools.reserved.size };
+    },
+  };
+}
+
+interface Pool {
+  readonly size: number;
+  take(tenant: string): Place;
+}
+
+function createPool(capacity: number, perTenant: number): Pool {
+  const held = new Map<string, number>();
+  let size = 0;
+  const take = (tenant: string): Place => {
+    const ofTenant = held.get(tenant) ?? 0;
+    if (size >= capacity || ofTenant >= perTenant) {
+      throw new SandboxError("OVERLOADED", "as many calls are in flight as are admitted", {
+        retryAfterMs: OVERLOAD_RETRY_MS,
+      });
+    }
+    size += 1;
+    held.set(tenant, ofTenant + 1);
+    return createPlace(() => {
+      size -= 1;
+      const left = (held.get(tenant) ?? 1) - 1;
+      if (left > 0) held.set(tenant, left);
+      else held.delete(tenant);
+    });
+  };
+  return {
+    take,
+    get size() {
+      return size;
+    },
+  };
+}
+
+function createPlace(giveBack: () => void): Place {
+  let state: "claimed" | "entered" | "released" = "claimed";
+  const release = (): void => {
+    if (state === "released") return;
+    state = "released";
+    giveBack();
+  };
+  return {
+    enter: () => {
+      if (state === "claimed") state = "entered";
+      return state === "entered";
+    },
+    abandon: () => {
+      if (state === "claimed") release();
+    },
+    release,
+  };
+}

@@ -1,0 +1,31 @@
+import { type ContextValues, createContextKey } from "@connectrpc/connect";
+import { SandboxError } from "../error/sandbox-error.ts";
+import type { Principal } from "../token/principal.ts";
+
+const principalKey = createContextKey<Principal | undefined>(undefined, { description: "who calls" });
+const requestIdKey = createContextKey("", { description: "the id of the call" });
+
+/** Anything that carries a call's values: a handler's context, or an interceptor's request by its `contextValues`. */
+interface WithValues {
+  readonly values: ContextValues;
+}
+
+/** Who calls. Every method but the public ones has somebody. */
+export function principalOf({ values }: WithValues): Principal {
+  const principal = values.get(principalKey);
+  if (principal === undefined) throw new SandboxError("UNAUTHENTICATED", "nobody is known to be calling");
+  return principal;
+}
+
+/** The id under which the call is found in the log and in its answer. */
+export function requestIdOf({ values }: WithValues): string {
+  return values.get(requestIdKey);
+}
+
+export function setPrincipal({ values }: WithValues, principal: Principal): void {
+  values.set(principalKey, principal);
+}
+
+export function setRequestId({ values }: WithValues, requestId: string): void {
+  values.set(requestIdKey, requestId);
+}

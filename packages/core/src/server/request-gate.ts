@@ -1,0 +1,58 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import { type ContextValues, createContextKey } from "@connectrpc/connect";
+import { authorizeMethod } from "../token/authorize.ts";
+import { parseBearer } from "../token/bearer.ts";
+import type { TokenVerifier } from "../token/token-verifier.ts";
+import type { Admission, Place } from "./admission/admission.ts";
+import { setPrincipal, setRequestId } from "./call-context.ts";
+import { toFailure } from "./failure.ts";
+import { methodFacts } from "./method-facts.ts";
+import { REQUEST_ID_HEADER, requestIdFrom } from "./request-id.ts";
+
+const placeKey = createContextKey<Place | undefined>(undefined, { description: "the call's place" });
+
+/** The place that the gate gave to a call. */
+export function placeOf(values: ContextValues): Place | undefined {
+  return values.get(placeKey);
+}
+
+export interface RequestGateOptions {
+  readonly verifier: TokenVerifier;
+  readonly admission: Admission;
+}
+
+/** Nobody in particular: the callers of public methods share one allowance. */
+const ANYBODY = "";
+
+/**
+ * What happens to a call on the strength of its headers alone, before a byte of its body is read: it gets an id, its
+ * caller is known, may call the method at all, and there is room. A refused call costs neither parsing nor memory.
+ */
+export function createRequestGate({ verifier, admission }: RequestGateOptions): (context: HandlerContext) => void {
+  const admit = (context: HandlerContext): void => {
+    const facts = methodFacts(context.method);
+    const principal =
+      facts.verb === "public" ? undefined : verifier.verify(parseBearer(context.requestHeader.get("authorization")));
+    if (principal !== undefined) {
+      authorizeMethod(principal, facts);
+      setPrincipal(context, principal);
+    }
+    const kind = context.method.methodKind === "unary" ? "unary" : "stream";
+    const place = admission.admit({ lane: facts.lane, kind, tenant: principal?.tenant ?? ANYBODY });
+    context.values.set(placeKey, place);
+    // The call may end before any handler sees it: a body that does not parse, a client that goes away.
+    if (context.signal.aborted) place.abandon();
+    else context.signal.addEventListener("abort", place.abandon, { once: true });
+  };
+
+  return (context) => {
+    const requestId = requestIdFrom(context.requestHeader.get(REQUEST_ID_HEADER));
+    setRequestId(context, requestId);
+    context.responseHeader.set(REQUEST_ID_HEADER, requestId);
+    try {
+      admit(context);
+    } catch (thrown) {
+      throw toFailure(thrown, requestId).answer;
+    }
+  };
+}

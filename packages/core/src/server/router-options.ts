@@ -1,0 +1,61 @@
+import type { ConnectRouterOptions } from "@connectrpc/connect";
+import { compressionGzip } from "@connectrpc/connect-node";
+import type { Clock } from "../clock/clock.ts";
+import type { Log } from "../log/log.ts";
+import type { TokenVerifier } from "../token/token-verifier.ts";
+import { type Admission, createAdmission, DEFAULT_ADMISSION_LIMITS } from "./admission/admission.ts";
+import { admissionInterceptor } from "./interceptors/admission-interceptor.ts";
+import {
+  createDeadlineInterceptor,
+  DEFAULT_DEADLINE_LIMITS,
+  type DeadlineLimits,
+} from "./interceptors/deadline-interceptor.ts";
+import { createErrorInterceptor } from "./interceptors/error-interceptor.ts";
+import { createScopeInterceptor } from "./interceptors/scope-interceptor.ts";
+import { createRequestGate } from "./request-gate.ts";
+
+/** What every server of Turnbox puts before its handlers. */
+export interface ServerPolicy {
+  readonly verifier: TokenVerifier;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly admission?: Admission;
+  readonly deadlines?: DeadlineLimits;
+  /** The largest message in either direction, after decompression. Default 16 MiB. */
+  readonly maxMessageBytes?: number;
+  /** Its abort, with a `SandboxError` as reason, ends every call. */
+  readonly shutdownSignal?: AbortSignal;
+}
+
+const DEFAULT_MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
+
+/** Responses are never compressed: compression takes a thread of the I/O pool and more time than it saves on a fast link. */
+const NEVER_COMPRESS_BYTES = 0xffff_ffff;
+
+/**
+ * The policy as options of a Connect router: for `createRpcHandler`, and for `createRouterTransport` in tests, so that
+ * both go through the same gate and interceptors. gRPC-Web is off: browsers speak Connect.
+ */
+export function createRouterOptions(policy: ServerPolicy): ConnectRouterOptions {
+  const { verifier, log, clock, deadlines = DEFAULT_DEADLINE_LIMITS } = policy;
+  const admission = policy.admission ?? createAdmission(DEFAULT_ADMISSION_LIMITS, clock);
+  const maxMessageBytes = policy.maxMessageBytes ?? DEFAULT_MAX_MESSAGE_BYTES;
+  return {
+    grpc: true,
+    connect: true,
+    grpcWeb: false,
+    readMaxBytes: maxMessageBytes,
+    writeMaxBytes: maxMessageBytes,
+    acceptCompression: [compressionGzip],
+    compressMinBytes: NEVER_COMPRESS_BYTES,
+    requestGate: createRequestGate({ verifier, admission }),
+    // Outermost first. The place of a call outlasts its deadline: it is given back when the handler has ended.
+    interceptors: [
+      createErrorInterceptor({ log, clock }),
+      createDeadlineInterceptor(deadlines, clock),
+      admissionInterceptor,
+      createScopeInterceptor(),
+    ],
+    ...(policy.shutdownSignal === undefined ? {} : { shutdownSignal: policy.shutdownSignal }),
+  };
+}

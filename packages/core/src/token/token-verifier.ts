@@ -1,0 +1,98 @@
+import { createHash, type KeyObject, timingSafeEqual, verify } from "node:crypto";
+import type { Clock } from "../clock/clock.ts";
+import { invalidArgument, SandboxError } from "../error/sandbox-error.ts";
+import type { Secret } from "../secret/secret.ts";
+import { parseClaims, type TokenClaims } from "./claims.ts";
+import { ACCESS_VERBS, DEFAULT_TENANT, type Principal } from "./principal.ts";
+import { TOKEN_HEADER } from "./token-signer.ts";
+
+export interface TokenVerifierOptions {
+  /** Ed25519 keys, any of which may have signed: the present one and, while it is being replaced, the last one. */
+  readonly publicKeys: readonly KeyObject[];
+  /** The token of this home, where one is accepted. */
+  readonly homeToken?: Secret;
+  /** The fleet's id; tokens of other fleets are refused. */
+  readonly issuer: string;
+  readonly clock: Clock;
+  /** How far the signer's clock may be off. Default 5 s. */
+  readonly skewMs?: number;
+}
+
+export interface TokenVerifier {
+  /** Who holds this token; undefined stands for none. Throws `UNAUTHENTICATED`. */
+  verify(token: Secret | undefined): Principal;
+}
+
+const MAX_TOKEN_LENGTH = 4096;
+const DEFAULT_SKEW_MS = 5000;
+
+const HOME: Principal = Object.freeze({ kind: "home", tenant: DEFAULT_TENANT, verbs: ACCESS_VERBS });
+
+/** Judges bearer tokens without asking anybody and without waiting. */
+export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {
+  const { publicKeys, homeToken, issuer, clock, skewMs = DEFAULT_SKEW_MS } = options;
+  if (publicKeys.some((key) => key.asymmetricKeyType !== "ed25519")) {
+    throw invalidArgument("public_keys", "must be Ed25519 keys");
+  }
+  const homeDigest = homeToken === undefined ? undefined : digest(homeToken.reveal());
+
+  const judge = (claims: TokenClaims): Principal => {
+    const nowMs = clock.nowMs();
+    if (claims.iss !== issuer) throw unauthenticated("the token is of another fleet");
+    if (nowMs >= claims.exp * 1000 + skewMs) throw unauthenticated("the token has expired");
+    if (nowMs + skewMs < Math.max(claims.iat, claims.nbf ?? 0) * 1000)
+      throw unauthenticated("the token is not valid yet");
+    return Object.freeze({
+      kind: "scoped",
+      tenant: claims.tenant,
+      ...(claims.sandbox === undefined ? {} : { sandbox: claims.sandbox }),
+      verbs: Object.freeze([...claims.verbs]),
+    });
+  };
+
+  return {
+    verify: (token) => {
+      if (token === undefined) throw unauthenticated("there is no bearer token");
+      const raw = token.reveal();
+      if (raw.length > MAX_TOKEN_LENGTH) throw unauthenticated("the token is malformed");
+      // Digests have one length, so the comparison takes the same time whatever was sent.
+      if (homeDigest !== undefined && timingSafeEqual(digest(raw), homeDigest)) return HOME;
+      return judge(verifiedClaims(raw, publicKeys));
+    },
+  };
+}
+
+/** The claims of a token that one of the keys signed. The signature is checked before anything inside is believed. */
+function verifiedClaims(raw: string, publicKeys: readonly KeyObject[]): TokenClaims {
+  const [header, payload, signature, ...rest] = raw.split(".");
+  if (payload === undefined || signature === undefined || rest.length > 0)
+    throw unauthenticated("the token is malformed");
+  // One algorithm and one spelling: a token cannot choose how it is verified ("none" least of all).
+  if (header !== TOKEN_HEADER) throw unauthenticated("the token is not signed the way this server accepts");
+  const signed = Buffer.from(`${header}.${payload}`);
+  const bytes = decode(signature);
+  if (bytes?.length !== 64 || !publicKeys.some((key) => verify(null, signed, key, bytes))) {
+    throw unauthenticated("the token's signature is wrong");
+  }
+  const claims = parseClaims(parseJson(decode(payload)));
+  if (claims === undefined) throw unauthenticated("the token is malformed");
+  return claims;
+}
+
+/** Strict base64url: Node's decoder skips what it does not know, which would give one token many spellings. */
+function decode(text: string): Buffer | undefined {
+  const bytes = Buffer.from(text, "base64url");
+  return bytes.toString("base64url") === text ? bytes : undefined;
+}
+
+function parseJson(bytes: Buffer | undefined): unknown {
+  try {
+    return bytes === undefined ? undefined : (JSON.parse(bytes.toString("utf8")) as unknown);
+  } catch {
+    return undefined;
+  }
+}
+
+const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+
+const unauthenticated = (message: string): SandboxError => new SandboxError("UNAUTHENTICATED", message);

@@ -1,0 +1,110 @@
+import { hasReason, SandboxError } from "@turnbox/core";
+import type { HostConnection } from "../host-connection.ts";
+import type { ControlCall, Sandbox, SandboxControl } from "../sandbox-control.ts";
+import { askAll } from "./ask-all.ts";
+import { commonCapabilities } from "./common-capabilities.ts";
+import { type CreateSandboxOptions, createCreateSandbox } from "./create-sandbox.ts";
+import { createDestroySandbox } from "./destroy-sandbox.ts";
+import { parseFleetId } from "./fleet-id.ts";
+import { createListSandboxes, onInstance, withName } from "./list-sandboxes.ts";
+import { importOnAll, listOfAll } from "./templates.ts";
+
+/** A sandbox's place: the line to its host, and the same request under the host's own id. */
+interface Route {
+  readonly host: HostConnection;
+  readonly instanceId: string;
+  readonly sessionId: string;
+}
+
+/**
+ * Many hosts behind one `SandboxControl`. Ids are `fleet:<instance>:<session>`: each call goes where its id says, with
+ * no map in between that could be lost.
+ */
+export function createFleetSandboxControl(options: CreateSandboxOptions): SandboxControl {
+  const { registry, store } = options;
+
+  const route = (sandboxId: string): Route => {
+    const { instanceId, sessionId } = parseFleetId(sandboxId);
+    try {
+      return { host: registry.connection(instanceId), instanceId, sessionId };
+    } catch (error) {
+      if (!hasReason(error, "INSTANCE_NOT_FOUND")) throw error;
+      throw new SandboxError("SANDBOX_NOT_FOUND", `there is no sandbox ${sandboxId}`, { cause: error });
+    }
+  };
+  /** The request as its host understands it. */
+  const local = <R extends { readonly sandboxId: string }>(request: R, { sessionId }: Route): R => ({
+    ...request,
+    sandboxId: sessionId,
+  });
+  const named = async (sandbox: Sandbox, { instanceId, sessionId }: Route, call: ControlCall): Promise<Sandbox> => {
+    const row = await store.getSandbox(sessionId, call);
+    return withName(onInstance(sandbox, instanceId), row?.tenant === call.tenant ? row.name : undefined);
+  };
+  /** What the host says to be gone leaves the index, and with it its name. */
+  const forgetIfGone = async <T>(work: Promise<T>, { sessionId }: Route, call: ControlCall): Promise<T> => {
+    try {
+      return await work;
+    } catch (error) {
+      if (!hasReason(error, "SANDBOX_NOT_FOUND")) throw error;
+      const row = await store.getSandbox(sessionId, call);
+      if (row?.tenant === call.tenant && row.phase === "created") await store.deleteSandbox(sessionId, call);
+      throw error;
+    }
+  };
+
+  return {
+    createSandbox: createCreateSandbox(options),
+    listSandboxes: createListSandboxes(options),
+    getSandbox: async (request, call) => {
+      const to = route(request.sandboxId);
+      const sandbox = await forgetIfGone(to.host.getSandbox(local(request, to), call), to, call);
+      return await named(sandbox, to, call);
+    },
+    destroySandbox: createDestroySandbox({
+      ...options,
+      destroy: async (request, call) => {
+        const to = route(request.sandboxId);
+        await forgetIfGone(to.host.destroySandbox(local(request, to), call), to, call);
+        await store.deleteSandbox(to.sessionId, call);
+      },
+    }),
+    connectSandbox: async (request, call) => {
+      const to = route(request.sandboxId);
+      const connection = await forgetIfGone(to.host.connectSandbox(local(request, to), call), to, call);
+      return { ...connection, sandboxId: request.sandboxId };
+    },
+    forkSandbox: async (request, call) => {
+      const to = route(request.sandboxId);
+      const results = await to.host.forkSandbox(local(request, to), call);
+      return results.map((result) =>
+        result.kind === "forked" ? { ...result, sandbox: onInstance(result.sandbox, to.instanceId) } : result,
+      );
+    },
+    pauseSandbox: async (request, call) => {
+      const to = route(request.sandboxId);
+      return await named(await to.host.pauseSandbox(local(request, to), call), to, call);
+    },
+    resumeSandbox: async (request, call) => {
+      const to = route(request.sandboxId);
+      return await named(await to.host.resumeSandbox(local(request, to), call), to, call);
+    },
+    launchProcess: async (request, call) => {
+      const to = route(request.sandboxId);
+      return await to.host.launchProcess(local(request, to), call);
+    },
+    killProcess: async (request, call) => {
+      const to = route(request.sandboxId);
+      await to.host.killProcess(local(request, to), call);
+    },
+    getProcessStatus: async (request, call) => {
+      const to = route(request.sandboxId);
+      return await to.host.getProcessStatus(local(request, to), call);
+    },
+    importTemplate: (request, call) => importOnAll(registry, request, call),
+    listTemplates: (call) => listOfAll(registry, call),
+    capabilities: async (call) => {
+      return commonCapabilities(await askAll(registry, (host) => host.capabilities(call)));
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import { SandboxError } from "@turnbox/core";
+import type { ControlCall, ImportedTemplate, ImportTemplateRequest, Template } from "../sandbox-control.ts";
+import { askAll } from "./ask-all.ts";
+import { broadcast } from "./broadcast.ts";
+import type { InstanceRegistry } from "./instance-registry.ts";
+
+/**
+ * Brings a template to every host, while the archive arrives. All or an error: repeated, it is done only where it is
+ * missing, because the same content is the same version.
+ */
+export async function importOnAll(
+  registry: InstanceRegistry,
+  request: ImportTemplateRequest,
+  call: ControlCall,
+): Promise<ImportedTemplate> {
+  const hosts = registry.instanceIds().map((instanceId) => registry.connection(instanceId));
+  if (hosts.length === 0) throw new SandboxError("FLEET_EXHAUSTED", "the fleet has no instances");
+  const readers = broadcast(request.archive, hosts.length);
+  const outcomes = await Promise.allSettled(
+    readers.map(async (archive, index) => {
+      try {
+        return await hosts[index]?.importTemplate({ ...request, archive }, call);
+      } finally {
+        await archive.leave();
+      }
+    }),
+  );
+  const imported = outcomes.flatMap((outcome) =>
+    outcome.status === "fulfilled" ? (outcome.value?.template ?? []) : [],
+  );
+  const failure = outcomes.find((outcome) => outcome.status === "rejected");
+  if (failure !== undefined) throw SandboxError.from(failure.reason);
+  const [template] = imported;
+  if (template === undefined) throw new SandboxError("INTERNAL", "no host answered the import");
+  return { template, hosts: imported.length };
+}
+
+/** The templates that any host that answers has, by name, then newest first. */
+export async function listOfAll(registry: InstanceRegistry, call: ControlCall): Promise<readonly Template[]> {
+  const lists = await askAll(registry, (host) => host.listTemplates(call));
+  const versions = new Map<string, Template>();
+  for (const template of lists.flat()) {
+    const place = `${template.name}@${template.digest}`;
+    const known = versions.get(place);
+    versions.set(place, { ...template, latest: template.latest || known?.latest === true });
+  }
+  return [...versions.values()].sort(
+    (a, b) => a.name.localeCompare(b.name) || b.createdAtMs - a.createdAtMs || a.digest.localeCompare(b.digest),
+  );
+}

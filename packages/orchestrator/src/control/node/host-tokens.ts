@@ -1,0 +1,29 @@
+import { ACCESS_VERBS, ANY_TENANT, type Clock, type SignedToken, type TokenSigner } from "@turnbox/core";
+import type { HostCaller, NodeSandboxControlOptions } from "./node-sandbox-control.ts";
+
+const LIFETIME_MS = 10 * 60_000;
+/** A token with less than this left is replaced, so that none ends under a call. */
+const RENEW_MS = 5 * 60_000;
+const MAX_KEPT = 1000;
+
+/** Short-lived tokens for calls to hosts: a tenant's calls carry the tenant, the fleet's own carry all of them. */
+export function createHostTokens({
+  signer,
+  clock,
+}: {
+  readonly signer: TokenSigner;
+  readonly clock: Clock;
+}): NodeSandboxControlOptions["tokenFor"] {
+  const kept = new Map<string, SignedToken>();
+  return (caller: HostCaller) => {
+    const tenant = caller.kind === "fleet" ? ANY_TENANT : caller.tenant;
+    const place = `${caller.kind} ${tenant}`;
+    const present = kept.get(place);
+    if (present !== undefined && present.expiresAtMs - clock.nowMs() > RENEW_MS) return present.token;
+    const verbs = caller.kind === "fleet" ? ACCESS_VERBS : ACCESS_VERBS.filter((verb) => verb !== "admin");
+    const signed = signer.sign({ tenant, verbs, lifetimeMs: LIFETIME_MS });
+    if (kept.size >= MAX_KEPT) kept.clear();
+    kept.set(place, signed);
+    return signed.token;
+  };
+}

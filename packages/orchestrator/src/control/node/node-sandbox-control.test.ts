@@ -1,0 +1,251 @@
+import { createServer as createNetServer } from "node:net";
+import { describe, expect, it } from "@jest/globals";
+import { type ConnectRouter, createRouterTransport } from "@connectrpc/connect";
+import { Secret, SandboxError, toConnectError } from "@turnbox/core";
+import { HealthStatus, HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
+import { SessionService, SessionState } from "@turnbox/protocol/turnbox/host/v1/session_pb";
+import type { ControlCall, CreateSandboxRequest } from "../sandbox-control.ts";
+import { createNodeSandboxControl, type HostCaller } from "./node-sandbox-control.ts";
+
+const CALL: ControlCall = { signal: new AbortController().signal, tenant: "t1" };
+const REQUEST: CreateSandboxRequest = {
+  idempotencyKey: "k1",
+  labels: { a: "b" },
+  template: "py@abc",
+  resources: { cpus: 2, memoryBytes: 1024 },
+  quotaBytes: 77,
+  lifetime: { ttlMs: 5000, onTimeout: "pause" },
+  env: { SECRET: "s" },
+  network: {
+    publicIngress: "denied",
+    outbound: "allowed",
+    allowList: ["example.org"],
+    denyList: [],
+    enforcement: "required",
+  },
+  sessionId: "s1",
+};
+
+function createNode(routes: (router: ConnectRouter) => void) {
+  const link = { state: "kept" as "kept" | "new" };
+  const callers: HostCaller[] = [];
+  const control = createNodeSandboxControl({
+    url: "http://10.1.2.3:9100",
+    tokenFor: (caller) => {
+      callers.push(caller);
+      return new Secret(`token-${caller.kind}`);
+    },
+    transport: {
+      transport: createRouterTransport(routes),
+      connection: () => link.state,
+      [Symbol.dispose]: () => undefined,
+    },
+  });
+  return { control, callers, link };
+}
+
+const session = (sessionId: string) => ({ sessionId, state: SessionState.ACTIVE, generation: 1, labels: { a: "b" } });
+
+describe("createNodeSandboxControl", () => {
+  it("hands a create to the host with everything that was asked for, and a deadline", async () => {
+    let seen: unknown;
+    let timeoutMs: number | undefined;
+    let authorization: string | null = null;
+    const { control, callers } = createNode((router) => {
+      router.service(SessionService, {
+        createSession: (request, context) => {
+          seen = request;
+          timeoutMs = context.timeoutMs();
+          authorization = context.requestHeader.get("authorization");
+          return { session: session(request.sessionId), capabilities: { snapshots: true, storage: "zfs" } };
+        },
+      });
+    });
+    const made = await control.createSandbox(REQUEST, CALL);
+    expect(seen).toMatchObject({
+      idempotencyKey: "k1",
+      sessionId: "s1",
+      base: "py@abc",
+      quotaBytes: 77n,
+      labels: { a: "b" },
+      env: { SECRET: "s" },
+      resources: { cpus: 2, memoryBytes: 1024n },
+      ttl: { seconds: 5n },
+      onTimeout: 1,
+      networkPolicy: { allowOutbound: true, allowList: ["example.org"], required: true },
+    });
+    expect(timeoutMs).toBeGreaterThan(0);
+    expect(authorization).toBe("Bearer token-tenant");
+    expect(callers[0]).toEqual({ kind: "tenant", tenant: "t1" });
+    expect(made).toMatchObject({ sandboxId: "s1", session: { state: "active" }, capabilities: { storage: "zfs" } });
+  });
+
+  it("D24: answers with the host's true address, and with the capabilities that the host has", async () => {
+    let asked = 0;
+    let snapshots = false;
+    const { control, link } = createNode((router) => {
+      router.service(SessionService, { getSession: ({ sessionId }) => ({ session: session(sessionId) }) });
+      router.service(HostService, {
+        getCapabilities: () => {
+          asked += 1;
+          return { capabilities: { snapshots, storage: "local-disk", runtime: "none" } };
+        },
+      });
+    });
+    const first = await control.getSandbox({ sandboxId: "s1" }, CALL);
+    expect(first.address).toBe("10.1.2.3:9100");
+    expect(first.capabilities).toMatchObject({ snapshots: false, rollback: false, storage: "local-disk" });
+    snapshots = true;
+    await control.getSandbox({ sandboxId: "s1" }, CALL);
+    expect(asked).toBe(1);
+    link.state = "new";
+    expect(await control.capabilities(CALL)).toMatchObject({ snapshots: true });
+    expect(asked).toBe(2);
+  });
+
+  it("D25: sets no deadline on a stream", async () => {
+    let timeoutMs: number | undefined = -1;
+    const parts: string[] = [];
+    const { control, callers } = createNode((router) => {
+      router.service(HostService, {
+        importTemplate: async (requests, context) => {
+          timeoutMs = context.timeoutMs();
+          for await (const { part } of requests)
+            parts.push(part.case === "data" ? `data ${part.value.length}` : String(part.case));
+          return { template: { name: "py", digest: "d", sizeBytes: 3n, latest: true } };
+        },
+      });
+    });
+    async function* archive() {
+      yield await Promise.resolve(Buffer.alloc(300 * 1024));
+    }
+    const imported = await control.importTemplate({ idempotencyKey: "k", name: "py", archive: archive() }, CALL);
+    expect(timeoutMs).toBeUndefined();
+    expect(parts).toEqual(["header", `data ${256 * 1024}`, `data ${44 * 1024}`]);
+    expect(imported).toMatchObject({ hosts: 1, template: { name: "py", sizeBytes: 3 } });
+    expect(callers[0]).toEqual({ kind: "fleet" });
+  });
+
+  it("calls a session that is not there a sandbox that is not there, and passes everything else on", async () => {
+    const { control } = createNode((router) => {
+      router.service(SessionService, {
+        getSession: () => {
+          throw toConnectError(new SandboxError("SESSION_NOT_FOUND", "no session s1"), "r1");
+        },
+        createSession: () => {
+          throw toConnectError(new SandboxError("POOL_FULL", "full", { retryAfterMs: 50 }), "r2");
+        },
+      });
+    });
+    await expect(control.getSandbox({ sandboxId: "s1" }, CALL)).rejects.toMatchObject({ reason: "SANDBOX_NOT_FOUND" });
+    await expect(control.createSandbox(REQUEST, CALL)).rejects.toMatchObject({ reason: "POOL_FULL", retryAfterMs: 50 });
+  });
+
+  it("passes on that a host does not have a method yet", async () => {
+    const { control } = createNode((router) => {
+      router.service(SessionService, {});
+    });
+    await expect(
+      control.pauseSandbox({ sandboxId: "s1", idempotencyKey: "", tools: "wait" }, CALL),
+    ).rejects.toMatchObject({ reason: "UNIMPLEMENTED" });
+  });
+
+  it("names the field of an id that no host could have, without asking it", async () => {
+    const { control, callers } = createNode(() => undefined);
+    await expect(control.getSandbox({ sandboxId: "fleet:a:b" }, CALL)).rejects.toMatchObject({
+      reason: "INVALID_ARGUMENT",
+      metadata: { field: "sandbox_id" },
+    });
+    expect(callers).toEqual([]);
+  });
+
+  it("reports what the host says, also one that has no statistics yet", async () => {
+    const { control } = createNode((router) => {
+      router.service(HostService, {
+        healthCheck: () => ({
+          status: HealthStatus.DEGRADED,
+          sessionCount: 3,
+          maxSessions: 10,
+          poolSpace: { sizeBytes: 100n, availableBytes: 40n },
+          errors: ["pool DEGRADED"],
+        }),
+        listTemplates: () => ({ templates: [{ name: "mini", digest: "d1" }] }),
+      });
+    });
+    expect(await control.report(CALL)).toMatchObject({
+      health: "degraded",
+      sessionCount: 3,
+      maxSessions: 10,
+      poolBytes: 100,
+      poolAvailableBytes: 40,
+      memoryBytes: 0,
+      templates: [{ name: "mini" }],
+      problems: ["pool DEGRADED"],
+    });
+  });
+});
+
+describe("createNodeSandboxControl over the network", () => {
+  const connect = (url: string) => createNodeSandboxControl({ url, tokenFor: () => new Secret("t") });
+
+  it("says that nothing was admitted where nobody listens", async () => {
+    const server = createNetServer().listen(0, "127.0.0.1");
+    await new Promise((resolve) => server.once("listening", resolve));
+    const address = server.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    await new Promise((resolve) => server.close(resolve));
+    await using control = connect(`http://127.0.0.1:${port}`);
+    await expect(control.createSandbox(REQUEST, CALL)).rejects.toMatchObject({
+      reason: "HOST_UNREACHABLE",
+      admitted: "no",
+    });
+  });
+
+  it("says that the outcome is unknown where the connection breaks after the request", async () => {
+    const server = createNetServer((socket) => {
+      socket.on("error", () => undefined);
+      socket.once("data", () => socket.resetAndDestroy());
+    }).listen(0, "127.0.0.1");
+    await new Promise((resolve) => server.once("listening", resolve));
+    const address = server.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    try {
+      await using control = connect(`http://127.0.0.1:${port}`);
+      await expect(control.createSandbox(REQUEST, CALL)).rejects.toMatchObject({
+        reason: "HOST_UNREACHABLE",
+        admitted: "unknown",
+      });
+    } finally {
+      await new Promise((resolve) => server.close(resolve));
+    }
+  });
+
+  it("ends a call to a host that never answers at its deadline, and at its caller's wish", async () => {
+    const sockets = new Set<{ destroy(): void }>();
+    const server = createNetServer((socket) => {
+      socket.on("error", () => undefined);
+      sockets.add(socket);
+    }).listen(0, "127.0.0.1");
+    await new Promise((resolve) => server.once("listening", resolve));
+    const address = server.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const url = `http://127.0.0.1:${port}`;
+    try {
+      await using control = createNodeSandboxControl({
+        url,
+        tokenFor: () => new Secret("t"),
+        deadlines: { readMs: 100 },
+      });
+      await expect(control.getSandbox({ sandboxId: "s1" }, CALL)).rejects.toMatchObject({
+        reason: "DEADLINE_EXCEEDED",
+      });
+      const leaving = new AbortController();
+      const call = control.createSandbox(REQUEST, { ...CALL, signal: leaving.signal });
+      leaving.abort();
+      await expect(call).rejects.toMatchObject({ reason: "CANCELLED", admitted: "unknown" });
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    }
+  });
+});

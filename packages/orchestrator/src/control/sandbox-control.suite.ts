@@ -1,0 +1,215 @@
+import { describe, expect, it } from "@jest/globals";
+import { SandboxError } from "@turnbox/core";
+import type { ControlCall, CreateSandboxRequest, Sandbox, SandboxControl } from "./sandbox-control.ts";
+
+/** What the suite runs on. Sandboxes are made for tenants and labels that nobody else uses, so a shared server will do. */
+export interface ControlUnderTest extends AsyncDisposable {
+  readonly control: SandboxControl;
+  /** A well-formed id of a sandbox that does not exist. */
+  readonly absentId: string;
+  /** An id that is not of the adapter's form. */
+  readonly malformedId: string;
+  /** Two tenants to work for. */
+  readonly tenants: readonly [string, string];
+  /** Whether names are remembered, which is the work of a fleet; otherwise they are refused. */
+  readonly names: "supported" | "unsupported";
+}
+
+let unique = 0;
+const fresh = (prefix: string): string =>
+  `${prefix}-${String(process.pid)}-${String(unique++)}-${Date.now().toString(36)}`;
+
+const request = (changes: Partial<CreateSandboxRequest> = {}): CreateSandboxRequest => ({
+  idempotencyKey: fresh("key"),
+  labels: {},
+  template: "",
+  resources: {},
+  lifetime: {},
+  env: {},
+  ...changes,
+});
+
+/** The contract of `SandboxControl`, as far as every adapter has it. */
+export function sandboxControlSuite(name: string, create: () => Promise<ControlUnderTest>, timeoutMs = 30_000): void {
+  const specify = (what: string, test: (under: ControlUnderTest, call: ControlCall) => Promise<void>): void => {
+    it(
+      what,
+      async () => {
+        await using under = await create();
+        await test(under, { signal: AbortSignal.timeout(timeoutMs), tenant: under.tenants[0] });
+      },
+      timeoutMs,
+    );
+  };
+  const destroy = async ({ control }: ControlUnderTest, sandbox: Sandbox, call: ControlCall): Promise<void> => {
+    await control.destroySandbox({ sandboxId: sandbox.sandboxId, idempotencyKey: fresh("destroy") }, call);
+  };
+  const refusal = async (work: Promise<unknown>): Promise<SandboxError> => {
+    try {
+      await work;
+    } catch (error) {
+      if (error instanceof SandboxError) return error;
+      throw error;
+    }
+    throw new Error("nothing was refused");
+  };
+
+  describe(`SandboxControl: ${name}`, () => {
+    specify("makes a sandbox that is active and reads back as it was asked for", async (under, call) => {
+      const labels = { run: fresh("label") };
+      const made = await under.control.createSandbox(request({ labels }), call);
+      expect(made.session).toMatchObject({ state: "active", generation: 1, labels });
+      const read = await under.control.getSandbox({ sandboxId: made.sandboxId }, call);
+      expect(read).toMatchObject({
+        sandboxId: made.sandboxId,
+        address: made.address,
+        session: { state: "active", labels },
+      });
+      await destroy(under, made, call);
+    });
+
+    specify("D24: answers with the host's address and with capabilities that were asked for", async (under, call) => {
+      const made = await under.control.createSandbox(request(), call);
+      expect(made.address).toMatch(/^[^/]+:\d+$/);
+      expect(made.capabilities.snapshots).toBe((await under.control.capabilities(call)).snapshots);
+      expect(made.capabilities.storage).not.toBe("");
+      await destroy(under, made, call);
+    });
+
+    specify("says where the tools of a sandbox are run", async (under, call) => {
+      const made = await under.control.createSandbox(request(), call);
+      const connection = await under.control.connectSandbox({ sandboxId: made.sandboxId }, call);
+      expect(connection).toMatchObject({ sandboxId: made.sandboxId, sessionId: made.session.sessionId });
+      expect(new URL(connection.url).host).toBe(made.address);
+      await destroy(under, made, call);
+    });
+
+    specify("lists what there is, by labels and in pages, each sandbox once", async (under, call) => {
+      const labels = { run: fresh("label") };
+      const made: Sandbox[] = [];
+      for (let index = 0; index < 3; index += 1)
+        made.push(await under.control.createSandbox(request({ labels }), call));
+      const other = await under.control.createSandbox(request({ labels: { run: fresh("label") } }), call);
+      const listed: string[] = [];
+      let pageToken = "";
+      do {
+        const page = await under.control.listSandboxes({ labels, pageSize: 2, pageToken }, call);
+        expect(page.sandboxes.length).toBeLessThanOrEqual(2);
+        listed.push(...page.sandboxes.map((one) => one.sandboxId));
+        pageToken = page.nextPageToken;
+      } while (pageToken !== "");
+      expect(listed.sort()).toEqual(made.map((one) => one.sandboxId).sort());
+      for (const one of [...made, other]) await destroy(under, one, call);
+    });
+
+    specify("destroys a sandbox, again if asked, and then it is not found", async (under, call) => {
+      const labels = { run: fresh("label") };
+      const made = await under.control.createSandbox(request({ labels }), call);
+      await destroy(under, made, call);
+      const again = await destroy(under, made, call).then(
+        () => "destroyed",
+        (error: unknown) => SandboxError.from(error).reason,
+      );
+      expect(["destroyed", "SANDBOX_NOT_FOUND"]).toContain(again);
+      const read = await under.control.getSandbox({ sandboxId: made.sandboxId }, call).then(
+        (found) => found.session.state,
+        (error: unknown) => SandboxError.from(error).reason,
+      );
+      expect(["destroying", "SANDBOX_NOT_FOUND"]).toContain(read);
+    });
+
+    specify("makes one sandbox of one key, at once or later", async (under, call) => {
+      const labels = { run: fresh("label") };
+      const wanted = request({ labels });
+      const [first, second] = await Promise.all([
+        under.control.createSandbox(wanted, call),
+        under.control.createSandbox(wanted, call),
+      ]);
+      const third = await under.control.createSandbox(wanted, call);
+      expect([second.sandboxId, third.sandboxId]).toEqual([first.sandboxId, first.sandboxId]);
+      const page = await under.control.listSandboxes({ labels, pageSize: 10, pageToken: "" }, call);
+      expect(page.sandboxes.map((one) => one.sandboxId)).toEqual([first.sandboxId]);
+      await destroy(under, first, call);
+    });
+
+    specify("refuses a key that comes with another request", async (under, call) => {
+      const wanted = request();
+      const made = await under.control.createSandbox(wanted, call);
+      const changed = { ...wanted, labels: { changed: "yes" } };
+      expect(await refusal(under.control.createSandbox(changed, call))).toMatchObject({
+        reason: "IDEMPOTENCY_CONFLICT",
+      });
+      await destroy(under, made, call);
+    });
+
+    specify("makes a new sandbox each time where no key is given", async (under, call) => {
+      const first = await under.control.createSandbox(request({ idempotencyKey: "" }), call);
+      const second = await under.control.createSandbox(request({ idempotencyKey: "" }), call);
+      expect(first.sandboxId).not.toBe(second.sandboxId);
+      for (const one of [first, second]) await destroy(under, one, call);
+    });
+
+    specify("gives a name once, says who has it, and frees it with the sandbox", async (under, call) => {
+      const taken = fresh("name");
+      if (under.names === "unsupported") {
+        expect(await refusal(under.control.createSandbox(request({ name: taken }), call))).toMatchObject({
+          reason: "INVALID_ARGUMENT",
+          metadata: { field: "name" },
+        });
+        return;
+      }
+      const first = await under.control.createSandbox(request({ name: taken }), call);
+      expect(first.name).toBe(taken);
+      expect((await under.control.getSandbox({ sandboxId: first.sandboxId }, call)).name).toBe(taken);
+      expect(await refusal(under.control.createSandbox(request({ name: taken }), call))).toMatchObject({
+        reason: "SANDBOX_EXISTS",
+        metadata: { sandboxId: first.sandboxId },
+      });
+      await destroy(under, first, call);
+      const second = await under.control.createSandbox(request({ name: taken }), call);
+      expect(second.sandboxId).not.toBe(first.sandboxId);
+      await destroy(under, second, call);
+    });
+
+    specify("does not find what is not there", async (under, call) => {
+      const absent = { sandboxId: under.absentId };
+      expect(await refusal(under.control.getSandbox(absent, call))).toMatchObject({ reason: "SANDBOX_NOT_FOUND" });
+      expect(await refusal(under.control.connectSandbox(absent, call))).toMatchObject({ reason: "SANDBOX_NOT_FOUND" });
+    });
+
+    specify("names the field of an id that is not one of its own", async (under, call) => {
+      const malformed = { sandboxId: under.malformedId };
+      const expected = { reason: "INVALID_ARGUMENT", metadata: { field: "sandbox_id" } };
+      expect(await refusal(under.control.getSandbox(malformed, call))).toMatchObject(expected);
+      expect(await refusal(under.control.destroySandbox({ ...malformed, idempotencyKey: "" }, call))).toMatchObject(
+        expected,
+      );
+    });
+
+    specify("keeps tenants apart", async (under, call) => {
+      const stranger = { ...call, tenant: under.tenants[1] };
+      const labels = { run: fresh("label") };
+      const made = await under.control.createSandbox(request({ labels }), call);
+      const sandboxId = made.sandboxId;
+      expect(await refusal(under.control.getSandbox({ sandboxId }, stranger))).toMatchObject({
+        reason: "SANDBOX_NOT_FOUND",
+      });
+      expect(await refusal(under.control.connectSandbox({ sandboxId }, stranger))).toMatchObject({
+        reason: "SANDBOX_NOT_FOUND",
+      });
+      await destroy(under, made, stranger).catch(() => undefined);
+      expect((await under.control.listSandboxes({ labels, pageSize: 10, pageToken: "" }, stranger)).sandboxes).toEqual(
+        [],
+      );
+      expect((await under.control.getSandbox({ sandboxId }, call)).session.state).toBe("active");
+      await destroy(under, made, call);
+    });
+
+    specify("does nothing for a caller that is gone already", async (under, call) => {
+      const labels = { run: fresh("label") };
+      const gone = { ...call, signal: AbortSignal.abort() };
+      await expect(under.control.createSandbox(request({ labels }), gone)).rejects.toThrow();
+      expect((await under.control.listSandboxes({ labels, pageSize: 10, pageToken: "" }, call)).sandboxes).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,102 @@
+import { describe, expect, it } from "@jest/globals";
+import type { MachineState, Provisioner } from "./provisioner.ts";
+
+const CALL = { signal: new AbortController().signal };
+const TAGS = { "fleet-id": "f1" };
+const POLL_MS = 20;
+const PATIENCE_MS = 15_000;
+
+async function until(provisioner: Provisioner, instanceId: string, state: MachineState): Promise<void> {
+  const giveUpAt = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const found = (await provisioner.describe(instanceId, CALL)).state;
+    if (found === state) return;
+    if (performance.now() > giveUpAt) throw new Error(`${instanceId} is ${found} and not ${state}`);
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
+
+/** The contract of `Provisioner`. `create` answers with one that has no machines; the suite disposes of it. */
+export function provisionerSuite(name: string, create: () => Promise<Provisioner>): void {
+  describe(`Provisioner: ${name}`, () => {
+    it("launches a machine that is described and listed under its id and tags", async () => {
+      await using provisioner = await create();
+      const launched = await provisioner.launch({ instanceId: "i-1", tags: TAGS }, CALL);
+      expect(launched).toMatchObject({ instanceId: "i-1", tags: TAGS });
+      await until(provisioner, "i-1", "running");
+      const described = await provisioner.describe("i-1", CALL);
+      expect(described).toMatchObject({ instanceId: "i-1", state: "running", tags: TAGS });
+      expect(described.url).toMatch(/^https?:\/\//);
+      expect(await provisioner.list({ tags: TAGS, states: [] }, CALL)).toEqual([described]);
+    });
+
+    it("makes one machine of two launches, one after another or at once", async () => {
+      await using provisioner = await create();
+      const spec = { instanceId: "i-1", tags: TAGS };
+      const [first, second] = await Promise.all([provisioner.launch(spec, CALL), provisioner.launch(spec, CALL)]);
+      const third = await provisioner.launch(spec, CALL);
+      expect(second.launchedAtMs).toBe(first.launchedAtMs);
+      expect(third.launchedAtMs).toBe(first.launchedAtMs);
+      expect(await provisioner.list({ tags: TAGS, states: [] }, CALL)).toHaveLength(1);
+    });
+
+    it("D33: lists by tags and states, and refuses a launch or a list without tags", async () => {
+      await using provisioner = await create();
+      await provisioner.launch({ instanceId: "i-1", tags: TAGS }, CALL);
+      await until(provisioner, "i-1", "running");
+      expect(await provisioner.list({ tags: { "fleet-id": "f2" }, states: [] }, CALL)).toEqual([]);
+      expect(await provisioner.list({ tags: TAGS, states: ["stopped"] }, CALL)).toEqual([]);
+      expect(await provisioner.list({ tags: TAGS, states: ["running"] }, CALL)).toHaveLength(1);
+      await expect(provisioner.list({ tags: {}, states: [] }, CALL)).rejects.toMatchObject({
+        reason: "INVALID_ARGUMENT",
+      });
+      await expect(provisioner.launch({ instanceId: "i-2", tags: {} }, CALL)).rejects.toMatchObject({
+        reason: "INVALID_ARGUMENT",
+      });
+    });
+
+    it("refuses an id that could not be a part of a sandbox id", async () => {
+      await using provisioner = await create();
+      for (const instanceId of ["", "a:b", "../a", "-a", "x".repeat(64)]) {
+        await expect(provisioner.launch({ instanceId, tags: TAGS }, CALL)).rejects.toMatchObject({
+          reason: "INVALID_ARGUMENT",
+        });
+      }
+    });
+
+    it("terminates a machine for good, twice if asked, and one that never was", async () => {
+      await using provisioner = await create();
+      await provisioner.launch({ instanceId: "i-1", tags: TAGS }, CALL);
+      await provisioner.terminate("i-1", CALL);
+      await provisioner.terminate("i-1", CALL);
+      await until(provisioner, "i-1", "terminated");
+      await provisioner.terminate("i-9", CALL);
+      expect(await provisioner.list({ tags: TAGS, states: [] }, CALL)).toEqual([]);
+      expect(await provisioner.list({ tags: TAGS, states: ["terminated"] }, CALL)).toHaveLength(1);
+    });
+
+    it("knows nothing about a machine it did not make", async () => {
+      await using provisioner = await create();
+      await expect(provisioner.describe("i-9", CALL)).rejects.toMatchObject({ reason: "INSTANCE_NOT_FOUND" });
+    });
+
+    it("stops and starts a machine under its id, or says that it cannot", async () => {
+      await using provisioner = await create();
+      await provisioner.launch({ instanceId: "i-1", tags: TAGS }, CALL);
+      await until(provisioner, "i-1", "running");
+      if (provisioner.capabilities.stopStart === "unsupported") {
+        await expect(provisioner.stop("i-1", CALL)).rejects.toMatchObject({ reason: "UNIMPLEMENTED" });
+        await expect(provisioner.start("i-1", CALL)).rejects.toMatchObject({ reason: "UNIMPLEMENTED" });
+        return;
+      }
+      await provisioner.stop("i-1", CALL);
+      await until(provisioner, "i-1", "stopped");
+      await provisioner.stop("i-1", CALL);
+      expect((await provisioner.describe("i-1", CALL)).url).toBeUndefined();
+      await provisioner.start("i-1", CALL);
+      await until(provisioner, "i-1", "running");
+      await provisioner.start("i-1", CALL);
+      await expect(provisioner.start("i-9", CALL)).rejects.toMatchObject({ reason: "INSTANCE_NOT_FOUND" });
+    });
+  });
+}

@@ -1,0 +1,77 @@
+import { constants } from "node:os";
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { invalidArgument, SandboxError } from "@turnbox/core";
+import { defaultHome } from "./config.ts";
+import { resolveHostEntry } from "./host-entry.ts";
+import { failureText, serve } from "./serve.ts";
+
+const USAGE = `usage: turnbox-orchestrator serve [--home DIR] [--port N] [--host-entry PATH]
+
+  --home DIR          where everything is kept (default: TURNBOX_HOME, or ~/.turnbox)
+  --port N            the port to listen on (default: TURNBOX_PORT, or 7700; 0 lets the system choose)
+  --host-entry PATH   the program of the sandbox-host (default: the one installed beside this one)
+`;
+
+async function main(argv: readonly string[]): Promise<void> {
+  const { values, positionals } = parse(argv);
+  const [command, ...rest] = positionals;
+  if (values.help === true || command === undefined) {
+    process.stdout.write(USAGE);
+    return;
+  }
+  if (command !== "serve" || rest.length > 0) throw invalidArgument("command", `must be serve\n${USAGE}`);
+  await serve({
+    home: resolve(values.home ?? defaultHome()),
+    port: values.port === undefined ? undefined : parsePort(values.port),
+    hostEntry: values["host-entry"] === undefined ? resolveHostEntry(import.meta.url) : resolve(values["host-entry"]),
+    print: (text) => process.stdout.write(text),
+    stop: stopOnSignals(),
+  });
+}
+
+function parse(argv: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...argv],
+      allowPositionals: true,
+      options: {
+        home: { type: "string" },
+        port: { type: "string" },
+        "host-entry": { type: "string" },
+        help: { type: "boolean", short: "h" },
+      },
+    });
+  } catch (cause) {
+    throw invalidArgument("arguments", `${cause instanceof Error ? cause.message : String(cause)}\n${USAGE}`);
+  }
+}
+
+function parsePort(raw: string): number {
+  const port = Number(raw);
+  if (!/^\d{1,5}$/.test(raw) || port > 65_535) throw invalidArgument("--port", "must be from 0 to 65535");
+  return port;
+}
+
+/** The first signal asks for a clean stop; the second ends the process now, and the hosts notice. */
+function stopOnSignals(): AbortSignal {
+  const stop = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(name, () => {
+      if (stop.signal.aborted) process.exit(128 + constants.signals[name]);
+      stop.abort(new SandboxError("SHUTTING_DOWN", "the orchestrator was asked to stop"));
+    });
+  }
+  return stop.signal;
+}
+
+function fail(thrown: unknown): never {
+  const error = SandboxError.from(thrown);
+  const cause = error.reason === "INTERNAL" && thrown instanceof Error ? `${thrown.stack ?? thrown.message}\n` : "";
+  process.stderr.write(`${failureText(error)}${cause}`);
+  process.exit(1);
+}
+
+process.on("uncaughtException", fail);
+process.on("unhandledRejection", fail);
+main(process.argv.slice(2)).then(() => process.exit(0), fail);

@@ -1,0 +1,188 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { invalidArgument } from "@turnbox/core";
+import { type Capabilities, CapabilitiesSchema } from "@turnbox/protocol/turnbox/common/v1/capability_pb";
+import type { ResourceSpec as WireResources } from "@turnbox/protocol/turnbox/common/v1/resource_pb";
+import {
+  type Instance,
+  InstanceSchema,
+  InstanceState as WireInstanceState,
+} from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
+import {
+  type CreateSandboxRequest as WireCreateRequest,
+  type Sandbox as WireSandbox,
+  SandboxSchema,
+} from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
+import { type Template as WireTemplate, TemplateSchema } from "@turnbox/protocol/turnbox/host/v1/host_pb";
+import type { NetworkPolicy as WireNetworkPolicy } from "@turnbox/protocol/turnbox/host/v1/network_pb";
+import {
+  type Session,
+  SessionSchema,
+  SessionState,
+  OnTimeout as WireOnTimeout,
+} from "@turnbox/protocol/turnbox/host/v1/session_pb";
+import type {
+  CreateSandboxRequest,
+  NetworkPolicy,
+  OnTimeout,
+  ResourceSpec,
+  Sandbox,
+  SandboxCapabilities,
+  SandboxSession,
+  SandboxState,
+  Template,
+} from "../control/sandbox-control.ts";
+import type { FleetInstance, InstanceState } from "../instance/fleet-view.ts";
+import {
+  parseEnum,
+  parseEnv,
+  parseKey,
+  parseLabels,
+  parseName,
+  parsePositiveMs,
+  parseSize,
+  parseTemplate,
+} from "./validate.ts";
+
+const STATES = {
+  creating: SessionState.CREATING,
+  active: SessionState.ACTIVE,
+  paused: SessionState.PAUSED,
+  destroying: SessionState.DESTROYING,
+  failed: SessionState.FAILED,
+} as const satisfies Record<SandboxState, SessionState>;
+
+const INSTANCE_STATES = {
+  provisioning: WireInstanceState.PROVISIONING,
+  ready: WireInstanceState.READY,
+  active: WireInstanceState.ACTIVE,
+  draining: WireInstanceState.DRAINING,
+  stopped: WireInstanceState.STOPPED,
+  terminating: WireInstanceState.TERMINATING,
+} as const satisfies Record<InstanceState, WireInstanceState>;
+
+const ON_TIMEOUTS: ReadonlyMap<number, OnTimeout | "default"> = new Map<number, OnTimeout | "default">([
+  [WireOnTimeout.UNSPECIFIED, "default"],
+  [WireOnTimeout.PAUSE, "pause"],
+  [WireOnTimeout.DESTROY, "destroy"],
+]);
+
+const MAX_CPUS = 1024;
+
+/** The request in the domain's words; each field that breaks its rule is named. */
+export function fromCreateRequest(request: WireCreateRequest): CreateSandboxRequest {
+  const name = parseName(request.name);
+  const quotaBytes = parseSize("quota_bytes", request.quotaBytes);
+  const ttlMs = parsePositiveMs("ttl", request.ttl);
+  const idleTimeoutMs = parsePositiveMs("idle_timeout", request.idleTimeout);
+  const onTimeout = parseEnum("on_timeout", request.onTimeout, ON_TIMEOUTS);
+  return {
+    idempotencyKey: parseKey(request.idempotencyKey),
+    ...(name === undefined ? {} : { name }),
+    labels: parseLabels("labels", request.labels),
+    template: parseTemplate(request.template),
+    resources: fromResources(request.resources),
+    ...(quotaBytes === undefined ? {} : { quotaBytes }),
+    lifetime: {
+      ...(ttlMs === undefined ? {} : { ttlMs }),
+      ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
+      ...(onTimeout === "default" ? {} : { onTimeout }),
+    },
+    env: parseEnv("env", request.env),
+    ...(request.networkPolicy === undefined ? {} : { network: fromNetworkPolicy(request.networkPolicy) }),
+  };
+}
+
+function fromResources(resources: WireResources | undefined): ResourceSpec {
+  if (resources === undefined) return {};
+  const { cpus, pids } = resources;
+  if (!Number.isFinite(cpus) || cpus < 0 || cpus > MAX_CPUS || (cpus > 0 && cpus < 0.01)) {
+    throw invalidArgument("resources.cpus", `must be 0 or from 0.01 to ${MAX_CPUS}`);
+  }
+  const memoryBytes = parseSize("resources.memory_bytes", resources.memoryBytes);
+  return {
+    ...(cpus === 0 ? {} : { cpus }),
+    ...(memoryBytes === undefined ? {} : { memoryBytes }),
+    ...(pids === 0 ? {} : { pids }),
+  };
+}
+
+function fromNetworkPolicy(policy: WireNetworkPolicy): NetworkPolicy {
+  return {
+    publicIngress: policy.allowPublicIngress ? "allowed" : "denied",
+    outbound: policy.allowOutbound ? "allowed" : "denied",
+    allowList: [...policy.allowList],
+    denyList: [...policy.denyList],
+    enforcement: policy.required ? "required" : "preferred",
+  };
+}
+
+export function toWireSandbox(sandbox: Sandbox): WireSandbox {
+  return create(SandboxSchema, {
+    sandboxId: sandbox.sandboxId,
+    name: sandbox.name ?? "",
+    address: sandbox.address,
+    capabilities: toWireCapabilities(sandbox.capabilities),
+    session: toWireSession(sandbox.session),
+  });
+}
+
+function toWireSession(session: SandboxSession): Session {
+  const { resources } = session;
+  return create(SessionSchema, {
+    sessionId: session.sessionId,
+    state: STATES[session.state],
+    generation: session.generation,
+    base: session.base,
+    labels: { ...session.labels },
+    createdAt: timestampFromMs(session.createdAtMs),
+    ...(session.expiresAtMs === undefined ? {} : { expiresAt: timestampFromMs(session.expiresAtMs) }),
+    turnCount: session.turnCount,
+    snapshotCount: session.snapshotCount,
+    spaceUsedBytes: BigInt(session.spaceUsedBytes),
+    resources: {
+      cpus: resources.cpus ?? 0,
+      memoryBytes: BigInt(resources.memoryBytes ?? 0),
+      pids: resources.pids ?? 0,
+    },
+    quotaBytes: BigInt(session.quotaBytes),
+    parentSnapshotId: session.parentSnapshotId,
+    failure: session.failure,
+    onTimeout: session.onTimeout === "pause" ? WireOnTimeout.PAUSE : WireOnTimeout.DESTROY,
+    ...(session.idleTimeoutMs === undefined ? {} : { idleTimeout: durationFromMs(session.idleTimeoutMs) }),
+    activeTools: session.activeTools,
+  });
+}
+
+export function toWireCapabilities({ maxSandboxDurationMs, ...capabilities }: SandboxCapabilities): Capabilities {
+  return create(CapabilitiesSchema, {
+    ...capabilities,
+    ...(maxSandboxDurationMs === 0 ? {} : { maxSandboxDuration: durationFromMs(maxSandboxDurationMs) }),
+  });
+}
+
+export function toWireTemplate({ createdAtMs, sizeBytes, ...template }: Template): WireTemplate {
+  return create(TemplateSchema, {
+    ...template,
+    createdAt: timestampFromMs(createdAtMs),
+    sizeBytes: BigInt(sizeBytes),
+  });
+}
+
+export function toWireInstance({
+  launchedAtMs,
+  poolAvailableBytes,
+  state,
+  url,
+  labels,
+  ...instance
+}: FleetInstance): Instance {
+  return create(InstanceSchema, {
+    ...instance,
+    state: INSTANCE_STATES[state],
+    url: url ?? "",
+    labels: { ...labels },
+    launchedAt: timestampFromMs(launchedAtMs),
+    poolAvailableBytes: BigInt(poolAvailableBytes),
+  });
+}

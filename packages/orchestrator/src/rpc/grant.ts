@@ -1,0 +1,33 @@
+import { type AccessVerb, invalidArgument, MAX_TOKEN_LIFETIME_MS, type Principal, SandboxError } from "@turnbox/core";
+import { Verb } from "@turnbox/protocol/turnbox/common/v1/access_pb";
+import { parseEnum } from "./validate.ts";
+
+/** What a token for one sandbox may allow. Operating hosts and fleets is never a part of it. */
+const GRANTABLE: ReadonlyMap<number, AccessVerb> = new Map<number, AccessVerb>([
+  [Verb.READ, "read"],
+  [Verb.EXECUTE, "execute"],
+  [Verb.FILES, "files"],
+  [Verb.TURN, "turn"],
+  [Verb.LIFECYCLE, "lifecycle"],
+]);
+
+const DEFAULT_LIFETIME_MS = 3_600_000;
+
+/** What the token shall allow: what is asked for, or everything, but never more than the caller may do itself. */
+export function grantedVerbs(asked: readonly Verb[], { verbs: own }: Principal): readonly AccessVerb[] {
+  if (asked.length === 0) return [...GRANTABLE.values()].filter((verb) => own.includes(verb));
+  const wanted = [...new Set(asked.map((verb) => parseEnum("verbs", verb, GRANTABLE)))];
+  const beyond = wanted.filter((verb) => !own.includes(verb));
+  if (beyond.length > 0) {
+    throw new SandboxError("PERMISSION_DENIED", `verbs: the caller's own token does not allow ${beyond.join(", ")}`, {
+      metadata: { field: "verbs" },
+    });
+  }
+  return wanted;
+}
+
+export function grantedLifetimeMs(ttlMs: number | undefined): number {
+  if (ttlMs === undefined) return DEFAULT_LIFETIME_MS;
+  if (ttlMs > MAX_TOKEN_LIFETIME_MS) throw invalidArgument("ttl", "must be at most 24 hours");
+  return ttlMs;
+}

@@ -1,0 +1,310 @@
+import { generateKeyPairSync } from "node:crypto";
+import { describe, expect, it } from "@jest/globals";
+import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
+import {
+  type AccessVerb,
+  createLog,
+  createTokenSigner,
+  createTokenVerifier,
+  fromConnectError,
+  type Reason,
+  Secret,
+  systemClock,
+} from "@turnbox/core";
+import { createRouterOptions } from "@turnbox/core/server";
+import { Verb } from "@turnbox/protocol/turnbox/common/v1/access_pb";
+import { FleetService, InstanceState } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
+import { SandboxControlService } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
+import { type OnTimeout, SessionState } from "@turnbox/protocol/turnbox/host/v1/session_pb";
+import { createFakeSandboxControl } from "../control/fake/fake-sandbox-control.ts";
+import type { FleetInstance } from "../instance/fleet-view.ts";
+import { createRoutes } from "./routes.ts";
+
+const HOME_TOKEN = "home-token-home-token-home-token-home";
+
+const instance = (instanceId: string, changes: Partial<FleetInstance> = {}): FleetInstance => ({
+  instanceId,
+  state: "ready",
+  cordoned: false,
+  url: `http://${instanceId}:9100`,
+  labels: {},
+  launchedAtMs: 1000,
+  health: "healthy",
+  sessionCount: 0,
+  maxSessions: 10,
+  poolAvailableBytes: 5,
+  message: "",
+  ...changes,
+});
+
+function createServer(instances: readonly FleetInstance[] = []) {
+  const clock = systemClock;
+  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+  const signer = createTokenSigner({ privateKey, issuer: "f1", clock });
+  const verifier = createTokenVerifier({
+    publicKeys: [publicKey],
+    homeToken: new Secret(HOME_TOKEN),
+    issuer: "f1",
+    clock,
+  });
+  const control = createFakeSandboxControl({ clock });
+  const log = createLog({ name: "test", level: "silent", to: { write: () => undefined } });
+  const fleet = { fleetId: "f1", instances: () => instances };
+  const transport = (token: string) =>
+    createRouterTransport(createRoutes({ control, signer, fleet, version: "1.2.3" }), {
+      router: createRouterOptions({ verifier, log, clock }),
+      transport: {
+        interceptors: [
+          (next) => (request) => {
+            if (token !== "") request.header.set("authorization", `Bearer ${token}`);
+            return next(request);
+          },
+        ],
+      },
+    });
+  const tokenOf = (
+    tenant: string,
+    more: { readonly sandbox?: string; readonly verbs?: readonly AccessVerb[] } = {},
+  ): string =>
+    signer.sign({ tenant, verbs: ["read", "lifecycle", "execute"], lifetimeMs: 60_000, ...more }).token.reveal();
+  return {
+    control,
+    verifier,
+    tokenOf,
+    sandboxes: (token = HOME_TOKEN): Client<typeof SandboxControlService> =>
+      createClient(SandboxControlService, transport(token)),
+    fleets: (token = HOME_TOKEN): Client<typeof FleetService> => createClient(FleetService, transport(token)),
+  };
+}
+
+const refusal = async (
+  work: Promise<unknown>,
+): Promise<{ reason: Reason; field: string | undefined; message: string }> => {
+  try {
+    await work;
+  } catch (thrown) {
+    const { reason, metadata, message } = fromConnectError(thrown);
+    return { reason, field: metadata["field"], message };
+  }
+  throw new Error("nothing was refused");
+};
+
+describe("SandboxControlService", () => {
+  it("makes, reads, lists and destroys a sandbox", async () => {
+    const client = createServer().sandboxes();
+    const created = await client.createSandbox({
+      idempotencyKey: "k1",
+      name: "web",
+      template: "py@abc",
+      labels: { app: "x" },
+      resources: { cpus: 0.5, memoryBytes: 1n << 30n },
+      quotaBytes: 1n << 20n,
+      ttl: { seconds: 60n },
+    });
+    expect(created.sandbox).toMatchObject({ sandboxId: created.sandboxId, name: "web", address: "127.0.0.1:9100" });
+    expect(created.sandbox?.session).toMatchObject({
+      state: SessionState.ACTIVE,
+      base: "py@abc",
+      labels: { app: "x" },
+      quotaBytes: 1n << 20n,
+    });
+    expect(created.sandbox?.session?.expiresAt).toBeDefined();
+    const { sandboxId } = created;
+    expect((await client.getSandbox({ sandboxId })).sandbox?.name).toBe("web");
+    const listed = await client.listSandboxes({ selector: { matchLabels: { app: "x" } } });
+    expect(listed.sandboxes.map((one) => one.sandboxId)).toEqual([sandboxId]);
+    await client.destroySandbox({ sandboxId });
+    expect(await refusal(client.getSandbox({ sandboxId }))).toMatchObject({ reason: "SANDBOX_NOT_FOUND" });
+  });
+
+  it("pages lists", async () => {
+    const client = createServer().sandboxes();
+    for (let index = 0; index < 3; index += 1) await client.createSandbox({});
+    const first = await client.listSandboxes({ page: { pageSize: 2 } });
+    expect(first.sandboxes).toHaveLength(2);
+    const second = await client.listSandboxes({ page: { pageSize: 2, pageToken: first.page?.nextPageToken ?? "" } });
+    expect(second.sandboxes).toHaveLength(1);
+    expect(second.page?.nextPageToken).toBe("");
+  });
+
+  it.each<[string, Parameters<Client<typeof SandboxControlService>["createSandbox"]>[0]]>([
+    ["name", { name: "no spaces please" }],
+    ["name", { name: "a..b" }],
+    ["template", { template: "../etc" }],
+    ["template", { template: "pool/base@x" }],
+    ["labels", { labels: { "": "x" } }],
+    ["labels", { labels: Object.fromEntries(Array.from({ length: 65 }, (_, index) => [`k${index}`, ""])) }],
+    ["labels", { labels: { a: "x".repeat(256) } }],
+    ["resources.cpus", { resources: { cpus: -1 } }],
+    ["resources.cpus", { resources: { cpus: Number.NaN } }],
+    ["resources.cpus", { resources: { cpus: 2000 } }],
+    ["resources.memory_bytes", { resources: { memoryBytes: 1n << 60n } }],
+    ["quota_bytes", { quotaBytes: 1n << 60n }],
+    ["ttl", { ttl: { seconds: -5n } }],
+    ["idle_timeout", { idleTimeout: {} }],
+    ["on_timeout", { onTimeout: 99 as unknown as OnTimeout }],
+    ["env", { env: { "A=B": "x" } }],
+    ["env", { env: { A: "x\0y" } }],
+    ["idempotency_key", { idempotencyKey: "k".repeat(257) }],
+  ])("refuses a wrong %s by its name", async (field, request) => {
+    expect(await refusal(createServer().sandboxes().createSandbox(request))).toMatchObject({
+      reason: "INVALID_ARGUMENT",
+      field,
+    });
+  });
+
+  it("does not repeat a secret in a refusal", async () => {
+    const { message } = await refusal(
+      createServer()
+        .sandboxes()
+        .createSandbox({ env: { "API KEY": "hunter2" } }),
+    );
+    expect(message).not.toMatch(/hunter2|API KEY/);
+  });
+
+  it("refuses a page that is too large", async () => {
+    expect(
+      await refusal(
+        createServer()
+          .sandboxes()
+          .listSandboxes({ page: { pageSize: 1001 } }),
+      ),
+    ).toMatchObject({
+      field: "page.page_size",
+    });
+  });
+
+  it("signs a token for one sandbox that hosts of the fleet accept, and says where they are", async () => {
+    const server = createServer();
+    const { sandboxId } = await server.sandboxes().createSandbox({});
+    const connected = await server.sandboxes().connectSandbox({ sandboxId, verbs: [Verb.READ, Verb.EXECUTE] });
+    expect(connected).toMatchObject({ url: "http://127.0.0.1:9100", sessionId: sandboxId, sandboxId });
+    expect(server.verifier.verify(new Secret(connected.token))).toEqual({
+      kind: "scoped",
+      tenant: "default",
+      sandbox: sandboxId,
+      verbs: ["read", "execute"],
+    });
+    const open = await server.sandboxes().connectSandbox({ sandboxId });
+    expect(server.verifier.verify(new Secret(open.token)).verbs).toEqual([
+      "read",
+      "execute",
+      "files",
+      "turn",
+      "lifecycle",
+    ]);
+    expect(Number(open.expiresAt?.seconds) * 1000).toBeGreaterThan(Date.now() + 3_500_000);
+  });
+
+  it("never signs more than the caller may do itself", async () => {
+    const server = createServer();
+    const token = server.tokenOf("t1", { verbs: ["read", "lifecycle"] });
+    const { sandboxId } = await server.sandboxes(token).createSandbox({});
+    const connected = await server.sandboxes(token).connectSandbox({ sandboxId });
+    expect(server.verifier.verify(new Secret(connected.token))).toMatchObject({
+      tenant: "t1",
+      verbs: ["read", "lifecycle"],
+    });
+    expect(await refusal(server.sandboxes(token).connectSandbox({ sandboxId, verbs: [Verb.EXECUTE] }))).toMatchObject({
+      reason: "PERMISSION_DENIED",
+    });
+    expect(await refusal(server.sandboxes().connectSandbox({ sandboxId, verbs: [Verb.ADMIN] }))).toMatchObject({
+      reason: "INVALID_ARGUMENT",
+      field: "verbs",
+    });
+    expect(
+      await refusal(server.sandboxes(token).connectSandbox({ sandboxId, ttl: { seconds: 90_000n } })),
+    ).toMatchObject({
+      field: "ttl",
+    });
+  });
+
+  it("signs nothing for a sandbox of another tenant", async () => {
+    const server = createServer();
+    const { sandboxId } = await server.sandboxes(server.tokenOf("t1")).createSandbox({});
+    expect(await refusal(server.sandboxes(server.tokenOf("t2")).connectSandbox({ sandboxId }))).toMatchObject({
+      reason: "SANDBOX_NOT_FOUND",
+    });
+  });
+
+  it("needs a token that covers the call", async () => {
+    const server = createServer();
+    expect(await refusal(server.sandboxes("").listSandboxes({}))).toMatchObject({ reason: "UNAUTHENTICATED" });
+    expect(await refusal(server.sandboxes(server.tokenOf("t1", { verbs: ["read"] })).createSandbox({}))).toMatchObject({
+      reason: "PERMISSION_DENIED",
+    });
+    expect(
+      await refusal(server.sandboxes(server.tokenOf("t1", { sandbox: "s1" })).getSandbox({ sandboxId: "s2" })),
+    ).toMatchObject({
+      reason: "PERMISSION_DENIED",
+    });
+  });
+
+  it("imports a template, header first", async () => {
+    const server = createServer();
+    async function* upload() {
+      yield { part: { case: "header" as const, value: { name: "py" } } };
+      for (const text of ["one", "two"])
+        yield { part: { case: "data" as const, value: Buffer.from(await Promise.resolve(text)) } };
+    }
+    async function* headless() {
+      yield { part: { case: "data" as const, value: Buffer.from(await Promise.resolve("x")) } };
+    }
+    const imported = await server.sandboxes().importTemplate(upload());
+    expect(imported).toMatchObject({ hosts: 1, template: { name: "py", sizeBytes: 6n } });
+    expect((await server.sandboxes().listTemplates({})).templates).toHaveLength(1);
+    expect(await refusal(server.sandboxes().importTemplate(headless()))).toMatchObject({ field: "header" });
+    expect(await refusal(server.sandboxes(server.tokenOf("t1")).importTemplate(upload()))).toMatchObject({
+      reason: "PERMISSION_DENIED",
+    });
+  });
+
+  it("tells what sandboxes can do", async () => {
+    expect((await createServer().sandboxes().getCapabilities({})).capabilities).toMatchObject({
+      snapshots: true,
+      storage: "fake",
+    });
+  });
+
+  it("says that a method is not there yet, with a reason", async () => {
+    expect(await refusal(createServer().sandboxes().pauseSandbox({ sandboxId: "s" }))).toMatchObject({
+      reason: "UNIMPLEMENTED",
+    });
+  });
+});
+
+describe("FleetService", () => {
+  const instances = [
+    instance("a", { sessionCount: 2, state: "active" }),
+    instance("b"),
+    instance("c", { url: undefined, state: "provisioning" }),
+  ];
+
+  it("tells the fleet in numbers", async () => {
+    expect(await createServer(instances).fleets().getFleetStatus({})).toMatchObject({
+      fleetId: "f1",
+      version: "1.2.3",
+      sessionCount: 2,
+      instances: { active: 1, ready: 1, provisioning: 1 },
+    });
+  });
+
+  it("lists instances in pages", async () => {
+    const client = createServer(instances).fleets();
+    const first = await client.listInstances({ page: { pageSize: 2 } });
+    expect(first.instances.map((one) => one.instanceId)).toEqual(["a", "b"]);
+    expect(first.instances[0]).toMatchObject({ state: InstanceState.ACTIVE, url: "http://a:9100", sessionCount: 2 });
+    const second = await client.listInstances({ page: { pageSize: 2, pageToken: first.page?.nextPageToken ?? "" } });
+    expect(second.instances.map((one) => [one.instanceId, one.url])).toEqual([["c", ""]]);
+    expect(await refusal(client.listInstances({ page: { pageToken: "zzz" } }))).toMatchObject({
+      field: "page.page_token",
+    });
+  });
+
+  it("is not for tenants", async () => {
+    const server = createServer(instances);
+    expect(await refusal(server.fleets(server.tokenOf("t1")).listInstances({}))).toMatchObject({
+      reason: "PERMISSION_DENIED",
+    });
+  });
+});

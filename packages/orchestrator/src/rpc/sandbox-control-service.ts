@@ -1,0 +1,100 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { ANY_TENANT, DEFAULT_TENANT, invalidArgument, type TokenSigner } from "@turnbox/core";
+import { principalOf } from "@turnbox/core/server";
+import type {
+  ImportTemplateRequest,
+  SandboxControlService,
+} from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
+import type { ImportTemplateHeader } from "@turnbox/protocol/turnbox/host/v1/host_pb";
+import type { ControlCall, SandboxControl } from "../control/sandbox-control.ts";
+import { fromCreateRequest, toWireCapabilities, toWireSandbox, toWireTemplate } from "./convert.ts";
+import { grantedLifetimeMs, grantedVerbs } from "./grant.ts";
+import { parseKey, parseLabels, parsePage, parsePositiveMs } from "./validate.ts";
+
+export interface SandboxControlServiceOptions {
+  readonly control: SandboxControl;
+  /** Signs the tokens of `ConnectSandbox`. */
+  readonly signer: TokenSigner;
+}
+
+/** Whoever speaks for all tenants works, where one is needed, for the default one. */
+function callOf(context: HandlerContext): ControlCall {
+  const { tenant } = principalOf(context);
+  return { signal: context.signal, tenant: tenant === ANY_TENANT ? DEFAULT_TENANT : tenant };
+}
+
+/** SandboxControlService: parse, call the control, convert. Methods that are not here answer `unimplemented`. */
+export function createSandboxControlService({
+  control,
+  signer,
+}: SandboxControlServiceOptions): Partial<ServiceImpl<typeof SandboxControlService>> {
+  return {
+    createSandbox: async (request, context) => {
+      const sandbox = await control.createSandbox(fromCreateRequest(request), callOf(context));
+      return { sandboxId: sandbox.sandboxId, sandbox: toWireSandbox(sandbox) };
+    },
+    destroySandbox: async ({ sandboxId, idempotencyKey }, context) => {
+      await control.destroySandbox({ sandboxId, idempotencyKey: parseKey(idempotencyKey) }, callOf(context));
+      return {};
+    },
+    getSandbox: async ({ sandboxId }, context) => ({
+      sandbox: toWireSandbox(await control.getSandbox({ sandboxId }, callOf(context))),
+    }),
+    listSandboxes: async ({ page, selector }, context) => {
+      const labels = parseLabels("selector.match_labels", selector?.matchLabels ?? {});
+      const found = await control.listSandboxes({ labels, ...parsePage(page) }, callOf(context));
+      return {
+        sandboxes: found.sandboxes.map(toWireSandbox),
+        page: { nextPageToken: found.nextPageToken },
+        unreachableInstances: [...found.unreachableInstances],
+      };
+    },
+    connectSandbox: async ({ sandboxId, ttl, verbs }, context) => {
+      const call = callOf(context);
+      const granted = grantedVerbs(verbs, principalOf(context));
+      const lifetimeMs = grantedLifetimeMs(parsePositiveMs("ttl", ttl));
+      const { url, sessionId } = await control.connectSandbox({ sandboxId }, call);
+      const { token, expiresAtMs } = signer.sign({
+        tenant: call.tenant,
+        sandbox: sessionId,
+        verbs: granted,
+        lifetimeMs,
+      });
+      return { url, token: token.reveal(), expiresAt: timestampFromMs(expiresAtMs), sessionId, sandboxId };
+    },
+    getCapabilities: async (_request, context) => ({
+      capabilities: toWireCapabilities(await control.capabilities(callOf(context))),
+    }),
+    importTemplate: async (requests, context) => {
+      const { header, archive } = await openUpload(requests);
+      const { idempotencyKey, name } = header;
+      const request = { idempotencyKey: parseKey(idempotencyKey), name, archive };
+      const { template, hosts } = await control.importTemplate(request, callOf(context));
+      return { template: toWireTemplate(template), hosts };
+    },
+    listTemplates: async (_request, context) => ({
+      templates: (await control.listTemplates(callOf(context))).map(toWireTemplate),
+    }),
+  };
+}
+
+interface Upload {
+  readonly header: ImportTemplateHeader;
+  readonly archive: AsyncIterable<Uint8Array>;
+}
+
+/** Reads the header of an upload; the rest is read when the archive is. */
+async function openUpload(requests: AsyncIterable<ImportTemplateRequest>): Promise<Upload> {
+  const iterator = requests[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  const part = first.done === true ? undefined : first.value.part;
+  if (part?.case !== "header") throw invalidArgument("header", "must be the first message");
+  async function* archive(): AsyncGenerator<Uint8Array> {
+    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
+      if (next.value.part.case !== "data") throw invalidArgument("data", "must be what follows the header");
+      yield next.value.part.value;
+    }
+  }
+  return { header: part.value, archive: archive() };
+}

@@ -1,0 +1,119 @@
+import { mkdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import {
+  acquireHomeLock,
+  type Clock,
+  createLog,
+  openHome,
+  parentDeath,
+  readIfThere,
+  type SandboxError,
+  systemClock,
+  writeDraft,
+} from "@turnbox/core";
+import { composeOrchestrator } from "./compose.ts";
+import { hostEnvironment, loadConfig } from "./config.ts";
+import { ORCHESTRATOR_VERSION } from "./version.ts";
+
+export interface ServeOptions {
+  readonly home: string;
+  /** Overrides the configured one. */
+  readonly port: number | undefined;
+  readonly hostEntry: string;
+  /** Where the ready line and the words for people go. */
+  readonly print: (text: string) => void;
+  /** Aborts when the process is asked to stop. */
+  readonly stop: AbortSignal;
+  readonly clock?: Clock;
+}
+
+const PARENT_POLL_MS = 500;
+
+/**
+ * Runs an orchestrator with its local hosts until it is asked to stop or its parent is gone. `<home>/server.json` is
+ * there from the moment it is ready until it has stopped.
+ */
+export async function serve(options: ServeOptions): Promise<void> {
+  const { home, clock = systemClock } = options;
+  const homeInfo = openHome(home);
+  const loaded = loadConfig(home);
+  const config = options.port === undefined ? loaded : { ...loaded, port: options.port };
+  await using _lock = await acquireHomeLock(join(home, "orchestrator.lock"));
+  mkdirSync(join(home, "logs"), { recursive: true, mode: 0o700 });
+  const log = createLog({
+    name: "orchestrator",
+    level: config.logLevel,
+    to: { path: join(home, "logs", "orchestrator.log") },
+  });
+
+  const stopping = new AbortController();
+  const signal = AbortSignal.any([options.stop, stopping.signal]);
+  const watching = new AbortController();
+  const orphaned = parentDeath({ clock, intervalMs: PARENT_POLL_MS, signal: watching.signal }).then(
+    () => {
+      log.warn("the parent is gone");
+      stopping.abort();
+    },
+    () => undefined,
+  );
+  try {
+    await using orchestrator = await composeOrchestrator(
+      { config, home, homeInfo, hostEntry: options.hostEntry, hostEnv: hostEnvironment(home), clock, log },
+      { signal },
+    );
+    log.info({ url: orchestrator.url }, "listening");
+    await orchestrator.launchHosts({ signal });
+    using _record = writeServerRecord(home, orchestrator.url);
+    options.print(readyText(home, orchestrator.url));
+    log.info({ url: orchestrator.url }, "ready");
+    await untilAborted(signal);
+    log.info("stopping");
+  } catch (error) {
+    // Asked to stop before it was ready: that is an end, not a failure.
+    if (!signal.aborted) throw error;
+  } finally {
+    watching.abort();
+    await orphaned;
+  }
+  log.info("stopped");
+}
+
+/** Says where the server is, for the command line. The file is whole or not there. */
+function writeServerRecord(home: string, url: string): Disposable {
+  const file = join(home, "server.json");
+  const content = `${JSON.stringify({ url, pid: process.pid, version: ORCHESTRATOR_VERSION })}\n`;
+  renameSync(writeDraft(file, { content, mode: 0o600 }), file);
+  return {
+    [Symbol.dispose]: () => {
+      if (readIfThere(file) === content) rmSync(file, { force: true });
+    },
+  };
+}
+
+function readyText(home: string, url: string): string {
+  return [
+    `turnbox ready ${url}`,
+    "",
+    "  Try it from another terminal:",
+    "    npx turnbox create --name demo",
+    "    npx turnbox exec demo -- sh -c 'echo hello > hello.txt; ls'",
+    "    npx turnbox turn demo            (seals a snapshot)",
+    "    npx turnbox rm demo",
+    "",
+    `  home ${home}, token ${join(home, "token")}, logs ${join(home, "logs")}`,
+    "  Ctrl-C stops the server; sandboxes and their files are kept.",
+    "",
+  ].join("\n");
+}
+
+async function untilAborted(signal: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+/** A failure for the terminal: one line `REASON: message`, one with what to do. */
+export function failureText(error: SandboxError): string {
+  return `${error.reason}: ${error.message}\nremedy: ${error.metadata["remedy"] ?? error.remedy}\n`;
+}

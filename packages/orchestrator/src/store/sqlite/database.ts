@@ -1,0 +1,110 @@
+// Runs inside the worker thread: only node's own modules and relative imports.
+import { closeSync, openSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+
+/** Why a database file cannot be used; the store makes a `SandboxError` of it. */
+export class DatabaseRefusal extends Error {
+  override readonly name = "DatabaseRefusal";
+  readonly refusal: "future" | "torn" | "foreign";
+
+  constructor(refusal: "future" | "torn" | "foreign", message: string) {
+    super(message);
+    this.refusal = refusal;
+  }
+}
+
+/** Marks the file as ours: the letters "tbfl". */
+const APPLICATION_ID = 0x7462666c;
+
+/** One entry for each version; an entry never changes once a home may have been written with it. */
+const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE instances (
+    instance_id   TEXT PRIMARY KEY,
+    admission     TEXT NOT NULL,
+    labels        TEXT NOT NULL,
+    created_at_ms INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE sandboxes (
+    session_id    TEXT PRIMARY KEY,
+    tenant        TEXT NOT NULL,
+    name          TEXT,
+    labels        TEXT NOT NULL,
+    instance_id   TEXT,
+    phase         TEXT NOT NULL,
+    created_at_ms INTEGER NOT NULL
+  ) STRICT;
+  CREATE UNIQUE INDEX sandboxes_by_name ON sandboxes (tenant, name) WHERE name IS NOT NULL;
+  CREATE INDEX sandboxes_by_tenant ON sandboxes (tenant, session_id);
+  CREATE TABLE idempotency (
+    tenant        TEXT NOT NULL,
+    method        TEXT NOT NULL,
+    key           TEXT NOT NULL,
+    payload_hash  TEXT NOT NULL,
+    plan          TEXT NOT NULL,
+    result        TEXT,
+    begun_at_ms   INTEGER NOT NULL,
+    PRIMARY KEY (tenant, method, key)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX idempotency_by_time ON idempotency (begun_at_ms);
+  `,
+];
+
+/**
+ * Opens the file and brings it to the newest version. A file of a newer version, of another program, or with damage is
+ * refused and left as it is.
+ */
+export function openDatabase(path: string): DatabaseSync {
+  // SQLite gives its side files the mode of the main one.
+  closeSync(openSync(path, "a", 0o600));
+  const database = new DatabaseSync(path);
+  try {
+    prepare(database);
+    return database;
+  } catch (cause) {
+    database.close();
+    throw refusalOf(cause);
+  }
+}
+
+function prepare(database: DatabaseSync): void {
+  const version = readPragma(database, "user_version");
+  const application = readPragma(database, "application_id");
+  const objects = Number(database.prepare("SELECT count(*) AS n FROM sqlite_schema").get()?.["n"] ?? 0);
+  if (application !== APPLICATION_ID && (objects > 0 || version > 0)) {
+    throw new DatabaseRefusal("foreign", "the file is a database of another program");
+  }
+  if (version > MIGRATIONS.length) {
+    throw new DatabaseRefusal(
+      "future",
+      `the file has version ${String(version)}; this program knows versions up to ${String(MIGRATIONS.length)}`,
+    );
+  }
+  const check = database.prepare("PRAGMA quick_check(1)").get()?.["quick_check"];
+  if (check !== "ok") throw new DatabaseRefusal("torn", `the file is damaged: ${String(check)}`);
+  database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;");
+  migrate(database, version);
+}
+
+function migrate(database: DatabaseSync, from: number): void {
+  if (from === MIGRATIONS.length) return;
+  database.exec("BEGIN IMMEDIATE");
+  for (const migration of MIGRATIONS.slice(from)) database.exec(migration);
+  database.exec(`PRAGMA application_id = ${String(APPLICATION_ID)}`);
+  database.exec(`PRAGMA user_version = ${String(MIGRATIONS.length)}`);
+  database.exec("COMMIT");
+}
+
+function readPragma(database: DatabaseSync, name: "user_version" | "application_id"): number {
+  return Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
+}
+
+const SQLITE_CORRUPT = 11;
+const SQLITE_NOTADB = 26;
+
+function refusalOf(cause: unknown): unknown {
+  if (!(cause instanceof Error) || !("errcode" in cause)) return cause;
+  const code = Number(cause.errcode) & 0xff;
+  if (code !== SQLITE_CORRUPT && code !== SQLITE_NOTADB) return cause;
+  return new DatabaseRefusal("torn", `the file is damaged: ${cause.message}`);
+}

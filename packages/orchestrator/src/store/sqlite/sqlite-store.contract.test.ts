@@ -1,0 +1,21 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll } from "@jest/globals";
+import { storeSuite } from "../store.suite.ts";
+import { openSqliteStore } from "./sqlite-store.ts";
+
+let directory = "";
+let count = 0;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), "turnbox-store-"));
+});
+
+afterAll(async () => {
+  await rm(directory, { recursive: true });
+});
+
+storeSuite("sqlite", () =>
+  openSqliteStore(join(directory, `${String(count++)}.db`), { signal: new AbortController().signal }),
+);

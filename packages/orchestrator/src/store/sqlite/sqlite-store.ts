@@ -1,0 +1,116 @@
+import { extname } from "node:path";
+import { Worker } from "node:worker_threads";
+import { SandboxError } from "@turnbox/core";
+import { IDEMPOTENCY_RETENTION_MS, type Store, type StoreCall } from "../store.ts";
+import type { WorkerMessage, WorkerRequest, WorkerSettings } from "./messages.ts";
+
+interface Waiting {
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: SandboxError) => void;
+}
+
+/**
+ * Opens the store in a file, made if it is missing. SQL runs in one worker thread only. A file of a newer version is
+ * `HOME_VERSION_UNSUPPORTED`; a damaged or foreign one is `STORAGE_UNAVAILABLE`; both are left as they are.
+ */
+export async function openSqliteStore(path: string, call: StoreCall): Promise<Store> {
+  call.signal.throwIfAborted();
+  const thread = await startThread(path);
+  const ask = async <T>(operation: WorkerRequest["operation"], args: readonly unknown[], signal?: AbortSignal) => {
+    signal?.throwIfAborted();
+    return (await thread.ask(operation, args)) as T;
+  };
+
+  return {
+    putInstance: (row, { signal }) => ask("putInstance", [row], signal),
+    listInstances: ({ signal }) => ask("listInstances", [], signal),
+    deleteInstance: (instanceId, { signal }) => ask("deleteInstance", [instanceId], signal),
+    reserveSandbox: (row, { signal }) => ask("reserveSandbox", [row], signal),
+    placeSandbox: (placed, { signal }) => ask("placeSandbox", [placed], signal),
+    getSandbox: (sessionId, { signal }) => ask("getSandbox", [sessionId], signal),
+    getSandboxes: (sessionIds, { signal }) => ask("getSandboxes", [sessionIds], signal),
+    findSandboxByName: (named, { signal }) => ask("findSandboxByName", [named], signal),
+    listSandboxes: (query, { signal }) => ask("listSandboxes", [query], signal),
+    deleteSandbox: (sessionId, { signal }) => ask("deleteSandbox", [sessionId], signal),
+    beginIdempotent: (begin, { signal }) => ask("beginIdempotent", [begin], signal),
+    finishIdempotent: (ref, result, { signal }) => ask("finishIdempotent", [ref, result], signal),
+    abandonIdempotent: (ref, { signal }) => ask("abandonIdempotent", [ref], signal),
+    expireIdempotent: (nowMs, { signal }) => ask("expireIdempotent", [nowMs], signal),
+    [Symbol.asyncDispose]: () => thread.close(),
+  };
+}
+
+interface Thread {
+  ask(operation: WorkerRequest["operation"], args: readonly unknown[]): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+/** Starts the worker beside this file (`.ts` from source, `.js` when built) and waits until it has opened the file. */
+async function startThread(path: string): Promise<Thread> {
+  const workerData: WorkerSettings = { path, retentionMs: IDEMPOTENCY_RETENTION_MS };
+  const worker = new Worker(new URL(`./worker${extname(import.meta.url)}`, import.meta.url), { workerData });
+  const waiting = new Map<number, Waiting>();
+  const ended = Promise.withResolvers<void>();
+  const opened = Promise.withResolvers<void>();
+  let nextId = 1;
+  let dead: SandboxError | undefined;
+
+  const fail = (error: SandboxError): void => {
+    dead ??= error;
+    opened.reject(error);
+    for (const one of waiting.values()) one.reject(error);
+    waiting.clear();
+  };
+  const settle = (id: number): Waiting | undefined => {
+    const one = waiting.get(id);
+    waiting.delete(id);
+    return one;
+  };
+  worker.on("message", (message: WorkerMessage) => {
+    switch (message.kind) {
+      case "opened":
+        opened.resolve();
+        break;
+      case "refused":
+        fail(refusalOf(message, path));
+        break;
+      case "answer":
+        settle(message.id)?.resolve(message.result);
+        break;
+      case "failure":
+        settle(message.id)?.reject(new SandboxError("INTERNAL", `the store failed: ${message.message}`));
+        break;
+    }
+  });
+  worker.on("error", (cause) => {
+    fail(new SandboxError("INTERNAL", "the store's thread failed", { cause }));
+  });
+  worker.on("exit", () => {
+    fail(new SandboxError("SHUTTING_DOWN", "the store is closed"));
+    ended.resolve();
+  });
+  await opened.promise;
+
+  const ask = (operation: WorkerRequest["operation"], args: readonly unknown[]): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      if (dead !== undefined) {
+        reject(dead);
+        return;
+      }
+      const id = nextId++;
+      waiting.set(id, { resolve, reject });
+      worker.postMessage({ id, operation, args } satisfies WorkerRequest);
+    });
+  return {
+    ask,
+    close: async () => {
+      if (dead === undefined) await ask("close", []);
+      await ended.promise;
+    },
+  };
+}
+
+function refusalOf(refused: Extract<WorkerMessage, { kind: "refused" }>, path: string): SandboxError {
+  const reason = refused.refusal === "future" ? "HOME_VERSION_UNSUPPORTED" : "STORAGE_UNAVAILABLE";
+  return new SandboxError(reason, `the fleet's store ${path} cannot be used: ${refused.message}`);
+}

@@ -1,0 +1,8 @@
+import { readFileSync } from "node:fs";
+import { expect, it } from "@jest/globals";
+import { ORCHESTRATOR_VERSION } from "./version.ts";
+
+it("is the version of the package", () => {
+  const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
+  expect(ORCHESTRATOR_VERSION).toBe(manifest.version);
+});

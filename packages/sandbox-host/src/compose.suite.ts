@@ -1,0 +1,110 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createLog, parseConfig, type Principal } from "@turnbox/core";
+import { composeHost } from "./compose.ts";
+import { HOST_SETTINGS, type HostConfig } from "./config.ts";
+import type { Host } from "./rpc/host.ts";
+import { createFakeMachine, createFakeRuntime, type FakeRuntime } from "./runtime/fake/fake-runtime.ts";
+import { FAKE_PROGRAMS } from "./runtime/fake/fake-program.ts";
+import type { CreateRequest } from "./session/create.ts";
+import type { Session } from "./session/session.ts";
+import { createFakeStorage, type FakeStorage } from "./storage/fake/fake-storage.ts";
+import type { ToolResult } from "./tool/result.ts";
+
+/** A whole host on fake backends, for tests of the nouns. A command is the name of a fake program with its arguments. */
+export interface TestHost extends AsyncDisposable {
+  readonly host: Host;
+  readonly storage: FakeStorage;
+  readonly runtime: FakeRuntime;
+  create(more?: Partial<CreateRequest>): Promise<Session>;
+  bash(session: Session, cmd: string, callId?: string): Promise<ToolResult>;
+  /** Ends the service as `kill -9` does and starts it again on what is left. */
+  restart(): Promise<TestHost>;
+}
+
+export const HOME: Principal = { kind: "home", tenant: "default", verbs: [] };
+export const SIGNAL: AbortSignal = new AbortController().signal;
+
+let calls = 0;
+
+export async function startTestHost(config: Partial<HostConfig> = {}): Promise<TestHost> {
+  const directory = await mkdtemp(join(tmpdir(), "turnbox-host-"));
+  const storage = createFakeStorage({ directory: await mkdtemp(join(directory, "storage-")) });
+  await writeFile(join(directory, "busybox"), "#!/bin/sh\necho sh\necho busybox\n", { mode: 0o755 });
+  await writeFile(join(directory, "bash"), "#!/bin/sh\n", { mode: 0o755 });
+  return await start({ directory, storage, machine: createFakeMachine(), config });
+}
+
+interface World {
+  readonly directory: string;
+  readonly storage: FakeStorage;
+  readonly machine: ReturnType<typeof createFakeMachine>;
+  readonly config: Partial<HostConfig>;
+}
+
+async function start(world: World): Promise<TestHost> {
+  const { directory, storage } = world;
+  const runtime = createFakeRuntime({ machine: world.machine, programOf });
+  const composed = await composeHost(
+    {
+      config: { ...parseConfig(HOST_SETTINGS, { env: {} }), ...world.config },
+      dataDirectory: directory,
+      log: createLog({ name: "test", level: "silent", to: "stderr" }),
+      path: process.env["PATH"] ?? "",
+      backends: { storage, runtime },
+      miniSources: { busybox: join(directory, "busybox"), bash: join(directory, "bash") },
+    },
+    { signal: SIGNAL },
+  );
+  const { host } = composed;
+  return {
+    host,
+    storage,
+    runtime,
+    create: (more = {}) => host.createSession({ ...CREATE, ...more }, { signal: SIGNAL }),
+    bash: async (session, cmd, callId) => {
+      calls += 1;
+      const { result } = await host.executeTool(session, {
+        callId: callId ?? `call-${calls}`,
+        toolName: "bash",
+        parameters: { cmd },
+        stdin: new Uint8Array(),
+        expectedGeneration: undefined,
+        onProgress: null,
+        kill: SIGNAL,
+      });
+      return result;
+    },
+    restart: async () => {
+      await host.reaper[Symbol.asyncDispose]();
+      await host.records[Symbol.asyncDispose]();
+      return await start({ ...world, storage: storage.restarted() });
+    },
+    [Symbol.asyncDispose]: async () => {
+      await composed[Symbol.asyncDispose]();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+const CREATE: CreateRequest = {
+  tenant: "default",
+  idempotencyKey: "",
+  payload: "",
+  sessionId: "",
+  base: "mini",
+  quotaBytes: null,
+  labels: {},
+  env: {},
+  limits: {},
+};
+
+/** `bash -c "write a.txt hello"` runs the fake program `write`. */
+function programOf(argv: readonly string[]) {
+  const [name = "", ...args] = (argv[2] ?? "").split(" ");
+  const program = FAKE_PROGRAMS[name];
+  return program === undefined
+    ? undefined
+    : (process: Parameters<typeof program>[0]) => program({ ...process, argv: [name, ...args] });
+}

@@ -1,0 +1,208 @@
+import { readFileSync } from "node:fs";
+import { statfs } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  type ConfigEntry,
+  type ConfigOf,
+  type ConfigSources,
+  describeConfig,
+  parseConfig,
+  SandboxError,
+  setting,
+} from "@turnbox/core";
+
+const MiB = 1024 * 1024;
+const GiB = 1024 * MiB;
+
+/** All the host can be told, with defaults. Read from the section `host` of `<home>/config.json` and from TURNBOX_*. */
+export const HOST_SETTINGS = {
+  storageBackend: setting.choice({
+    env: "TURNBOX_STORAGE_BACKEND",
+    description: "Where session files live; local-disk has no snapshots.",
+    default: "zfs",
+    values: ["zfs", "local-disk"],
+  }),
+  containerRuntime: setting.choice({
+    env: "TURNBOX_CONTAINER_RUNTIME",
+    description: "What runs code; none runs it on this machine without isolation.",
+    default: "gvisor",
+    values: ["gvisor", "none"],
+  }),
+  bindAddress: setting.text({
+    env: "TURNBOX_HOST_BIND_ADDRESS",
+    description: "The address the host listens on; any but loopback needs TLS.",
+    default: "127.0.0.1",
+  }),
+  advertiseAddr: setting.text({
+    env: "TURNBOX_ADVERTISE_ADDR",
+    description: "The address that callers are told to reach the host and its ports at.",
+    default: "127.0.0.1",
+  }),
+  tlsCertificatePath: setting.filePath({
+    env: "TURNBOX_HOST_TLS_CERTIFICATE",
+    description: "PEM file of the certificate.",
+    default: null,
+  }),
+  tlsKeyPath: setting.filePath({
+    env: "TURNBOX_HOST_TLS_KEY",
+    description: "PEM file of the certificate's key.",
+    default: null,
+  }),
+  poolSize: setting.bytes({
+    env: "TURNBOX_POOL_SIZE",
+    description: "Size of a pool that has to be made; absent means 20 GiB or half of the free disk.",
+    default: null,
+    min: GiB,
+  }),
+  maxSessions: setting.int({
+    env: "TURNBOX_MAX_SESSIONS",
+    description: "Most sessions at once; 0 means no limit.",
+    default: 0,
+    min: 0,
+    max: 100_000,
+  }),
+  defaultSessionQuota: setting.bytes({
+    env: "TURNBOX_DEFAULT_SESSION_QUOTA",
+    description: "A session's allowance on top of its template where the request names none; 0 means no limit.",
+    default: 0,
+  }),
+  snapshotPrefix: setting.text({
+    env: "TURNBOX_SNAPSHOT_PREFIX",
+    description: "What the names of turn snapshots begin with.",
+    default: "turn",
+  }),
+  defaultCpus: setting.fraction({
+    env: "TURNBOX_DEFAULT_CPUS",
+    description: "A session's processor time in cores where the request names none; 0 means no limit.",
+    default: 0,
+    max: 1024,
+  }),
+  defaultMemory: setting.bytes({
+    env: "TURNBOX_DEFAULT_MEMORY",
+    description: "A session's memory where the request names none; 0 means no limit.",
+    default: 2 * GiB,
+  }),
+  defaultPids: setting.int({
+    env: "TURNBOX_DEFAULT_PIDS",
+    description: "A session's processes and threads where the request names none.",
+    default: 4096,
+    min: 16,
+    max: 1_000_000,
+  }),
+  toolTimeout: setting.durationMs({
+    env: "TURNBOX_TOOL_TIMEOUT",
+    description: "How long a tool call may take where it does not say.",
+    default: 300_000,
+    min: 1,
+    max: 3_600_000,
+  }),
+  toolOutput: setting.bytes({
+    env: "TURNBOX_TOOL_OUTPUT",
+    description: "How much of each output stream a tool's result keeps.",
+    default: 256 * 1024,
+    max: 4 * MiB,
+  }),
+  poolSpaceWarnThreshold: setting.fraction({
+    env: "TURNBOX_POOL_SPACE_WARN_THRESHOLD",
+    description: "The part of the pool in use from which the host is degraded.",
+    default: 0.85,
+  }),
+  poolSpaceCritThreshold: setting.fraction({
+    env: "TURNBOX_POOL_SPACE_CRIT_THRESHOLD",
+    description: "The part of the pool in use from which there are no new sessions and snapshots.",
+    default: 0.95,
+  }),
+  healthCheckInterval: setting.durationMs({
+    env: "TURNBOX_HEALTH_CHECK_INTERVAL",
+    description: "How often the host looks after its own health.",
+    default: 30_000,
+    min: 1000,
+  }),
+  pauseDrainTimeout: setting.durationMs({
+    env: "TURNBOX_PAUSE_DRAIN_TIMEOUT",
+    description: "How long an operation waits for running tools.",
+    default: 30_000,
+  }),
+  shutdownTimeout: setting.durationMs({
+    env: "TURNBOX_SHUTDOWN_TIMEOUT",
+    description: "How long a stop waits for calls in flight.",
+    default: 30_000,
+  }),
+  maxTemplateSize: setting.bytes({
+    env: "TURNBOX_MAX_TEMPLATE_SIZE",
+    description: "Largest template, packed and unpacked.",
+    default: 8 * GiB,
+  }),
+  logLevel: setting.choice({
+    env: "TURNBOX_LOG_LEVEL",
+    description: "How much is logged.",
+    default: "info",
+    values: ["debug", "info", "warn", "error"],
+  }),
+} as const;
+
+export type HostConfig = ConfigOf<typeof HOST_SETTINGS>;
+
+/** Variables of Turnbox that other parts read. */
+const FOREIGN = [
+  "TURNBOX_HOME",
+  "TURNBOX_PORT",
+  "TURNBOX_HOSTS",
+  "TURNBOX_HEADROOM",
+  "TURNBOX_CREATE_TIMEOUT",
+  "TURNBOX_FLEET_HEALTH_INTERVAL",
+  "TURNBOX_HOST_READY_TIMEOUT",
+  "TURNBOX_NO_APT",
+  "TURNBOX_FULL",
+  "TURNBOX_BIND_ADDRESS",
+  "TURNBOX_TLS_CERTIFICATE",
+  "TURNBOX_TLS_KEY",
+  "TURNBOX_URL",
+  "TURNBOX_TOKEN",
+] as const;
+
+function sources(home: string): ConfigSources {
+  const file = readSection(join(home, "config.json"));
+  return { env: process.env, foreignEnv: FOREIGN, ...(file === undefined ? {} : { file }) };
+}
+
+/** The section `host` of the home's config.json; undefined where there is none. */
+function readSection(path: string): unknown {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+  try {
+    return (JSON.parse(text) as Readonly<Record<string, unknown>>)["host"];
+  } catch (cause) {
+    throw new SandboxError("CONFIG_INVALID", `${path} is not JSON`, { cause });
+  }
+}
+
+export function loadConfig(home: string): HostConfig {
+  const config = parseConfig(HOST_SETTINGS, sources(home));
+  if (config.poolSpaceWarnThreshold > config.poolSpaceCritThreshold) {
+    throw new SandboxError("CONFIG_INVALID", "poolSpaceWarnThreshold must not be above poolSpaceCritThreshold");
+  }
+  return config;
+}
+
+/** The configuration key by key, for `turnbox doctor`. */
+export function explainConfig(home: string): readonly ConfigEntry[] {
+  return describeConfig(HOST_SETTINGS, sources(home));
+}
+
+/** The configured size of the pool, or 20 GiB, or half of what is free where that is less. */
+export async function poolSizeBytes(config: HostConfig, directory: string): Promise<number> {
+  if (config.poolSize !== null) return config.poolSize;
+  const { bavail, bsize } = await statfs(directory);
+  const half = Math.floor((bavail * bsize) / 2 / MiB) * MiB;
+  return Math.min(20 * GiB, Math.max(GiB, half));
+}
+
+/** Where system programs are looked up: in the service's own PATH, and nowhere else. */
+export function systemPath(): string {
+  return process.env["PATH"] ?? "/usr/sbin:/usr/bin:/sbin:/bin";
+}

@@ -1,0 +1,96 @@
+import { type Clock, SandboxError } from "@turnbox/core";
+import type { Reaper, Removal } from "../session/reaper.ts";
+import type { Registry } from "../session/registry.ts";
+import type { Storage, StorageStatus } from "../storage/storage.ts";
+
+export type HealthGrade = "healthy" | "degraded" | "unhealthy";
+
+export interface HealthReport {
+  readonly grade: HealthGrade;
+  /** Null where the storage did not answer. */
+  readonly storage: StorageStatus | null;
+  readonly sessionCount: number;
+  readonly activeTools: number;
+  readonly uptimeMs: number;
+  readonly errors: readonly string[];
+  readonly removals: readonly Removal[];
+}
+
+/** How the host is, and whether its pool takes more. */
+export interface Health {
+  /** Never throws: what is wrong is what it tells. */
+  report(): Promise<HealthReport>;
+  /** Throws `POOL_FULL` at the critical threshold, `STORAGE_UNAVAILABLE` where the pool is in no state to serve. */
+  readonly assertRoom: (call: { readonly signal: AbortSignal }) => Promise<void>;
+}
+
+/** How old an answer of the storage may be before it is asked again. */
+const STATUS_AGE_MS = 2_000;
+const STATUS_TIMEOUT_MS = 5_000;
+
+export function createHealth(deps: {
+  readonly storage: Storage;
+  readonly registry: Registry;
+  readonly reaper: Reaper;
+  readonly clock: Clock;
+  readonly warnThreshold: number;
+  readonly critThreshold: number;
+}): Health {
+  const { storage, registry, reaper, clock } = deps;
+  const startedMs = clock.monotonicMs();
+  let cached: { readonly atMs: number; readonly status: Promise<StorageStatus> } | undefined;
+
+  const status = (): Promise<StorageStatus> => {
+    if (cached === undefined || clock.monotonicMs() - cached.atMs > STATUS_AGE_MS) {
+      const asked = storage.status({ signal: AbortSignal.timeout(STATUS_TIMEOUT_MS) });
+      asked.catch(() => {
+        cached = undefined;
+      });
+      cached = { atMs: clock.monotonicMs(), status: asked };
+    }
+    return cached.status;
+  };
+
+  const judge = (pool: StorageStatus): { readonly grade: HealthGrade; readonly error: string | null } => {
+    if (pool.state === "unavailable") return { grade: "unhealthy", error: `the pool is ${pool.detail}` };
+    const used = pool.sizeBytes === 0 ? 1 : pool.usedBytes / pool.sizeBytes;
+    const percent = `the pool is ${Math.round(used * 100)} % full`;
+    if (used >= deps.critThreshold) return { grade: "unhealthy", error: `${percent}: no new sessions or snapshots` };
+    if (used >= deps.warnThreshold) return { grade: "degraded", error: percent };
+    return pool.state === "degraded"
+      ? { grade: "degraded", error: `the pool is ${pool.detail}` }
+      : { grade: "healthy", error: null };
+  };
+
+  return {
+    report: async () => {
+      const found = await status().then(
+        (pool) => ({ pool, ...judge(pool) }),
+        (thrown: unknown) => ({ pool: null, grade: "unhealthy" as const, error: SandboxError.from(thrown).message }),
+      );
+      const sessions = registry.all();
+      return {
+        grade: found.grade,
+        storage: found.pool,
+        sessionCount: sessions.length,
+        activeTools: sessions.reduce((sum, { gate }) => sum + gate.inFlight, 0),
+        uptimeMs: clock.monotonicMs() - startedMs,
+        errors: found.error === null ? [] : [found.error],
+        removals: reaper.pending(),
+      };
+    },
+    assertRoom: async ({ signal }) => {
+      signal.throwIfAborted();
+      const pool = await status();
+      const { grade, error } = judge(pool);
+      if (grade !== "unhealthy") return;
+      throw new SandboxError(
+        pool.state === "unavailable" ? "STORAGE_UNAVAILABLE" : "POOL_FULL",
+        error ?? "the pool takes no more",
+        {
+          retryAfterMs: 10_000,
+        },
+      );
+    },
+  };
+}

@@ -1,0 +1,164 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { createChildCommandRunner, invalidArgument, SandboxError } from "@turnbox/core";
+import { composeBackends } from "./compose.ts";
+import { explainConfig, loadConfig, systemPath } from "./config.ts";
+import { examine } from "./doctor/examine.ts";
+import { serve } from "./serve.ts";
+import { buildDebian } from "./template/debian.ts";
+
+const USAGE = `usage: turnbox-sandbox-host COMMAND
+
+  serve --home DIR --data-dir DIR [--instance ID] [--port N]   run a host; its parent holds the other end of stdin
+  doctor --home DIR [--json]                                   try every part that a host needs
+  end-all --home DATA_DIR                                      end all containers of a stopped host; files stay
+  reset --home DATA_DIR                                        destroy everything of a stopped host
+  build-template debian --output FILE                          build a template's archive
+`;
+
+/** One day; what a stopped host still has to do never takes as long. */
+const MAINTENANCE_MS = 86_400_000;
+
+async function main(argv: readonly string[]): Promise<void> {
+  const { values, positionals } = parseArgs({
+    args: [...argv],
+    allowPositionals: true,
+    options: {
+      home: { type: "string" },
+      "data-dir": { type: "string" },
+      instance: { type: "string" },
+      port: { type: "string", default: "0" },
+      json: { type: "boolean" },
+      output: { type: "string" },
+      help: { type: "boolean", short: "h" },
+    },
+  });
+  const [command, ...rest] = positionals;
+  const need = (name: "home" | "data-dir" | "output"): string => {
+    const value = values[name];
+    if (value === undefined) throw invalidArgument(`--${name}`, "is required");
+    return resolve(value);
+  };
+  if (values.help === true || command === undefined) {
+    process.stdout.write(USAGE);
+    return;
+  }
+  switch (command) {
+    case "serve":
+      await runServe({ home: need("home"), dataDirectory: need("data-dir"), port: parsePort(values.port) });
+      return;
+    case "doctor":
+      await runDoctor(need("home"));
+      return;
+    case "end-all":
+      await endAll(need("home"));
+      return;
+    case "reset":
+      await reset(need("home"));
+      return;
+    case "build-template":
+      if (rest[0] !== "debian") throw invalidArgument("build-template", "can build debian only");
+      await runBuild(need("output"));
+      return;
+    default:
+      throw invalidArgument("command", `${command} is not a command\n${USAGE}`);
+  }
+}
+
+async function runServe(options: {
+  readonly home: string;
+  readonly dataDirectory: string;
+  readonly port: number;
+}): Promise<void> {
+  const stop = new AbortController();
+  const stopNow = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => {
+      if (stop.signal.aborted) stopNow.abort();
+      stop.abort(new SandboxError("SHUTTING_DOWN", "the host was asked to stop"));
+    });
+  }
+  try {
+    await serve({ ...options, path: systemPath(), stop: stop.signal, stopNow: stopNow.signal });
+  } catch (thrown) {
+    const { reason, message, remedy } = SandboxError.from(thrown);
+    process.stdout.write(`${JSON.stringify({ event: "failed", reason, message, remedy })}\n`);
+    throw thrown;
+  }
+}
+
+async function runDoctor(home: string): Promise<void> {
+  const config = loadConfig(home);
+  const path = systemPath();
+  // The home may not exist yet, and looking must not make it.
+  const dataDirectory = await mkdtemp(join(tmpdir(), "turnbox-doctor-"));
+  const { runtime } = await composeBackends({ config, dataDirectory, path });
+  const report = await examine({
+    runner: createChildCommandRunner({ path }),
+    path,
+    runtime,
+    required: requiredParts(config),
+    config: explainConfig(home),
+    signal: AbortSignal.timeout(MAINTENANCE_MS),
+  });
+  await rm(dataDirectory, { recursive: true, force: true });
+  process.stdout.write(`${JSON.stringify(report)}\n`);
+}
+
+function requiredParts(config: ReturnType<typeof loadConfig>): ReadonlySet<string> {
+  const ofStorage = config.storageBackend === "zfs" ? ["zfs", "mount"] : [];
+  const ofRuntime = config.containerRuntime === "gvisor" ? ["runsc"] : [];
+  return new Set(["runtime", "busybox", "bash", ...ofStorage, ...ofRuntime]);
+}
+
+/** The home of a host's data directory: `<home>/hosts/<instance>`. */
+function homeOf(dataDirectory: string): string {
+  if (basename(dirname(dataDirectory)) !== "hosts") {
+    throw invalidArgument("--home", "must be the data directory of a host, HOME/hosts/INSTANCE");
+  }
+  return dirname(dirname(dataDirectory));
+}
+
+async function endAll(dataDirectory: string): Promise<void> {
+  const config = loadConfig(homeOf(dataDirectory));
+  const { runtime } = await composeBackends({ config, dataDirectory, path: systemPath() });
+  const call = { signal: AbortSignal.timeout(MAINTENANCE_MS) };
+  const ids = await runtime.list(call);
+  for (const id of ids) await runtime.stop(id, call);
+  process.stdout.write(`${JSON.stringify({ ended: ids.length })}\n`);
+}
+
+async function reset(dataDirectory: string): Promise<void> {
+  await endAll(dataDirectory);
+  const config = loadConfig(homeOf(dataDirectory));
+  const { storage } = await composeBackends({ config, dataDirectory, path: systemPath() });
+  await storage.destroyAll({ signal: AbortSignal.timeout(MAINTENANCE_MS) });
+}
+
+async function runBuild(output: string): Promise<void> {
+  await buildDebian(output, {
+    runner: createChildCommandRunner({ path: systemPath() }),
+    signal: AbortSignal.timeout(MAINTENANCE_MS),
+    report: (line) => process.stderr.write(`${line}\n`),
+  });
+}
+
+function parsePort(raw: string): number {
+  const port = Number(raw);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw invalidArgument("--port", "must be from 0 to 65535");
+  return port;
+}
+
+main(process.argv.slice(2)).then(
+  // Whatever is still open (a watch, a pooled connection) does not keep a stopped host alive.
+  () => process.exit(0),
+  (thrown: unknown) => {
+    const error = SandboxError.from(thrown);
+    const cause =
+      error.reason === "INTERNAL" ? `\n${thrown instanceof Error ? (thrown.stack ?? "") : String(thrown)}` : "";
+    process.stderr.write(`${error.reason}: ${error.message}\nremedy: ${error.remedy}${cause}\n`);
+    process.exit(1);
+  },
+);

@@ -1,0 +1,160 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { CallRow, IntentRow, ReceiptRow, SessionRow, SnapshotRow } from "./row.ts";
+
+/**
+ * How safe an operation must be before it is answered: `full` survives a power cut, `normal` a `kill -9` of the service,
+ * `none` changes nothing.
+ */
+export type Durability = "full" | "normal" | "none";
+
+interface Operation<Input, Output> {
+  readonly durability: Durability;
+  readonly run: (db: DatabaseSync, input: Input) => Output;
+}
+
+const operation = <Input, Output>(
+  durability: Durability,
+  run: (db: DatabaseSync, input: Input) => Output,
+): Operation<Input, Output> => ({ durability, run });
+
+const parseRows = (rows: readonly Record<string, unknown>[]): readonly unknown[] =>
+  rows.map((row) => JSON.parse(String(row["row"])) as unknown);
+
+const putSession = (db: DatabaseSync, row: SessionRow): void => {
+  db.prepare(
+    "INSERT INTO sessions (id, token, row) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET row = excluded.row WHERE token = excluded.token",
+  ).run(row.id, row.token, JSON.stringify(row));
+};
+
+const putSnapshot = (db: DatabaseSync, row: SnapshotRow): void => {
+  db.prepare("INSERT INTO snapshots (id, token, name, row) VALUES (?, ?, ?, ?)").run(
+    row.id,
+    row.token,
+    row.name,
+    JSON.stringify(row),
+  );
+};
+
+const putReceipt = (db: DatabaseSync, row: ReceiptRow): void => {
+  db.prepare("INSERT INTO receipts (scope, key, payload_hash, result, at_ms) VALUES (?, ?, ?, ?, ?)").run(
+    row.scope,
+    row.key,
+    row.payloadHash,
+    row.result,
+    row.atMs,
+  );
+};
+
+const endIntent = (db: DatabaseSync, token: string): void => {
+  db.prepare("DELETE FROM intents WHERE token = ?").run(token);
+};
+
+/** A change of one session, committed as one: its row, what came with it, and whether its intent ends with it. */
+export interface SessionCommit {
+  readonly session: SessionRow;
+  readonly snapshot?: SnapshotRow;
+  readonly receipt?: ReceiptRow;
+  readonly intent?: "keep" | "end";
+}
+
+/** Everything the database does, each as one transaction. The worker runs them; the main thread knows only their types. */
+export const operations = {
+  /** The session as it is now, with what the same step made. */
+  commitSession: operation("full", (db, input: SessionCommit): void => {
+    putSession(db, input.session);
+    if (input.snapshot !== undefined) putSnapshot(db, input.snapshot);
+    if (input.receipt !== undefined) putReceipt(db, input.receipt);
+    if (input.intent === "end") endIntent(db, input.session.token);
+  }),
+  /** Forgets the session and all that belongs to it. */
+  deleteSession: operation("full", (db, token: string): void => {
+    for (const table of ["sessions", "snapshots", "intents", "calls"]) {
+      db.prepare(`DELETE FROM ${table} WHERE token = ?`).run(token);
+    }
+  }),
+  listSessions: operation(
+    "none",
+    (db, _: null): readonly SessionRow[] =>
+      parseRows(db.prepare("SELECT row FROM sessions").all()) as readonly SessionRow[],
+  ),
+  listSnapshots: operation(
+    "none",
+    (db, token: string): readonly SnapshotRow[] =>
+      parseRows(
+        db.prepare("SELECT row FROM snapshots WHERE token = ? ORDER BY rowid").all(token),
+      ) as readonly SnapshotRow[],
+  ),
+  beginIntent: operation("full", (db, row: IntentRow): void => {
+    db.prepare("INSERT INTO intents (token, row) VALUES (?, ?)").run(row.token, JSON.stringify(row));
+  }),
+  endIntent: operation("full", endIntent),
+  listIntents: operation(
+    "none",
+    (db, _: null): readonly IntentRow[] =>
+      parseRows(db.prepare("SELECT row FROM intents").all()) as readonly IntentRow[],
+  ),
+  findReceipt: operation("none", (db, input: { readonly scope: string; readonly key: string }): ReceiptRow | null => {
+    const row = db
+      .prepare("SELECT payload_hash, result, at_ms FROM receipts WHERE scope = ? AND key = ?")
+      .get(input.scope, input.key);
+    if (row === undefined) return null;
+    return {
+      ...input,
+      payloadHash: String(row["payload_hash"]),
+      result: String(row["result"]),
+      atMs: Number(row["at_ms"]),
+    };
+  }),
+  startCall: operation("normal", (db, row: CallRow): void => {
+    db.prepare(
+      "INSERT INTO calls (token, call_id, payload_hash, generation, status, result, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    ).run(row.token, row.callId, row.payloadHash, row.generation, row.status, row.result, row.atMs);
+  }),
+  finishCall: operation(
+    "normal",
+    (db, input: { readonly token: string; readonly callId: string; readonly result: string }): void => {
+      db.prepare("UPDATE calls SET status = 'finished', result = ? WHERE token = ? AND call_id = ?").run(
+        input.result,
+        input.token,
+        input.callId,
+      );
+    },
+  ),
+  /** A call that was refused before it had any effect leaves no trace: the same id may come again. */
+  forgetCall: operation("normal", (db, input: { readonly token: string; readonly callId: string }): void => {
+    db.prepare("DELETE FROM calls WHERE token = ? AND call_id = ?").run(input.token, input.callId);
+  }),
+  findCall: operation("none", (db, input: { readonly token: string; readonly callId: string }): CallRow | null => {
+    const row = db
+      .prepare("SELECT payload_hash, generation, status, result, at_ms FROM calls WHERE token = ? AND call_id = ?")
+      .get(input.token, input.callId);
+    if (row === undefined) return null;
+    return {
+      ...input,
+      payloadHash: String(row["payload_hash"]),
+      generation: Number(row["generation"]),
+      status: row["status"] === "finished" ? "finished" : "started",
+      result: row["result"] === null ? null : String(row["result"]),
+      atMs: Number(row["at_ms"]),
+    };
+  }),
+  /** The next number of a sequence that never gives one twice, also over crashes. */
+  nextNumber: operation("full", (db, name: string): number => {
+    const row = db
+      .prepare(
+        "INSERT INTO sequence (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value",
+      )
+      .get(name);
+    return Number(row?.["value"]);
+  }),
+  /** Drops receipts and finished calls older than their retention. */
+  forgetBefore: operation("normal", (db, atMs: number): void => {
+    db.prepare("DELETE FROM receipts WHERE at_ms < ?").run(atMs);
+    db.prepare("DELETE FROM calls WHERE at_ms < ? AND status = 'finished'").run(atMs);
+  }),
+} as const;
+
+export type Operations = typeof operations;
+export type OperationName = keyof Operations;
+export type InputOf<Name extends OperationName> = Parameters<Operations[Name]["run"]>[1];
+export type OutputOf<Name extends OperationName> = ReturnType<Operations[Name]["run"]>;

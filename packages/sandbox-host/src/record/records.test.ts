@@ -1,0 +1,121 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { openRecords } from "./records.ts";
+import type { SessionRow, SnapshotRow } from "./row.ts";
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "turnbox-records-"));
+});
+afterEach(async () => {
+  await rm(directory, { recursive: true });
+});
+const file = (): string => join(directory, "host.db");
+
+const session = (id: string, more: Partial<SessionRow> = {}): SessionRow => ({
+  id,
+  tenant: "default",
+  token: `t${id}`,
+  phase: { kind: "active" },
+  generation: 1,
+  headGeneration: 1,
+  base: { name: "mini", digest: "00" },
+  createdAtMs: 1,
+  labels: {},
+  env: {},
+  limits: {},
+  quotaBytes: null,
+  refquotaBytes: null,
+  container: null,
+  turnCounter: 0,
+  parentSnapshot: null,
+  ...more,
+});
+const snapshot = (id: string, token: string): SnapshotRow => ({
+  id,
+  token,
+  name: `s${id}`,
+  kind: "turn",
+  turnNumber: 1,
+  turnKey: null,
+  outcome: "succeeded",
+  createdAtMs: 2,
+  parent: null,
+  generation: 1,
+});
+
+describe("openRecords", () => {
+  it("keeps what was committed over a reopening", async () => {
+    {
+      await using records = await openRecords(file());
+      await records.call("commitSession", { session: session("a"), snapshot: snapshot("x", "ta") });
+      await records.call("commitSession", { session: session("a", { turnCounter: 7 }) });
+    }
+    await using records = await openRecords(file());
+    expect(await records.call("listSessions", null)).toEqual([session("a", { turnCounter: 7 })]);
+    expect(await records.call("listSnapshots", "ta")).toEqual([snapshot("x", "ta")]);
+  });
+
+  it("commits what was asked for before the close", async () => {
+    const records = await openRecords(file());
+    const asked = records.call("commitSession", { session: session("a") });
+    await records[Symbol.asyncDispose]();
+    await asked;
+    await using again = await openRecords(file());
+    expect(await again.call("listSessions", null)).toHaveLength(1);
+  });
+
+  it("undoes a failing request whole and keeps its neighbours of the same batch", async () => {
+    await using records = await openRecords(file());
+    await records.call("commitSession", { session: session("a"), snapshot: snapshot("x", "ta") });
+    const results = await Promise.allSettled([
+      records.call("commitSession", { session: session("b") }),
+      // The snapshot's name is taken, so neither the snapshot nor the session may stay.
+      records.call("commitSession", { session: session("c"), snapshot: { ...snapshot("y", "tc"), name: "sx" } }),
+      records.call("commitSession", { session: session("d") }),
+    ]);
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect((await records.call("listSessions", null)).map(({ id }) => id).sort()).toEqual(["a", "b", "d"]);
+  });
+
+  it("never gives a number of a sequence twice", async () => {
+    const numbers: number[] = [];
+    for (const _ of [1, 2]) {
+      await using records = await openRecords(file());
+      numbers.push(...(await Promise.all(Array.from({ length: 20 }, () => records.call("nextNumber", "snapshot")))));
+    }
+    expect(new Set(numbers).size).toBe(40);
+    expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
+  });
+
+  it("forgets everything of a deleted session", async () => {
+    await using records = await openRecords(file());
+    await records.call("commitSession", { session: session("a"), snapshot: snapshot("x", "ta") });
+    await records.call("startCall", {
+      token: "ta",
+      callId: "c",
+      payloadHash: "h",
+      generation: 1,
+      status: "started",
+      result: null,
+      atMs: 1,
+    });
+    await records.call("deleteSession", "ta");
+    expect(await records.call("listSessions", null)).toEqual([]);
+    expect(await records.call("listSnapshots", "ta")).toEqual([]);
+    expect(await records.call("findCall", { token: "ta", callId: "c" })).toBeNull();
+  });
+
+  it("refuses a damaged file and a file of another schema", async () => {
+    await writeFile(file(), "this is not a database, and long enough to be read as a page header of one".repeat(20));
+    await expect(openRecords(file())).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
+    await rm(file());
+    const db = new DatabaseSync(file());
+    db.exec("PRAGMA user_version = 99");
+    db.close();
+    await expect(openRecords(file())).rejects.toThrow("schema version 99");
+  });
+});

@@ -1,0 +1,82 @@
+import { extname } from "node:path";
+import { Worker } from "node:worker_threads";
+import { SandboxError } from "@turnbox/core";
+import { type Answer, CLOSE, type Request } from "./message.ts";
+import type { InputOf, OperationName, OutputOf } from "./operation.ts";
+
+/**
+ * The durable records of the host. Each call is one transaction on the database's own thread; it settles when the change
+ * is as safe as its operation promises. A failure is `INTERNAL` and has changed nothing.
+ */
+export interface Records extends AsyncDisposable {
+  call<Name extends OperationName>(name: Name, input: InputOf<Name>): Promise<OutputOf<Name>>;
+}
+
+interface Pending {
+  readonly resolve: (output: unknown) => void;
+  readonly reject: (error: SandboxError) => void;
+}
+
+/** Opens the database at `path`, making it where there is none. Throws `STORAGE_UNAVAILABLE` where it cannot be trusted. */
+export async function openRecords(path: string): Promise<Records> {
+  // The same file runs from the build (.js) and from source (.ts).
+  const worker = new Worker(new URL(`./worker${extname(import.meta.url)}`, import.meta.url), { workerData: { path } });
+  const pending = new Map<number, Pending>();
+  let nextId = 1;
+  let ended: SandboxError | undefined;
+
+  const end = (error: SandboxError): void => {
+    ended ??= error;
+    for (const { reject } of pending.values()) reject(error);
+    pending.clear();
+  };
+  worker.on("message", (answer: Answer) => {
+    const waiter = pending.get(answer.id);
+    pending.delete(answer.id);
+    if ("error" in answer)
+      waiter?.reject(new SandboxError("INTERNAL", "the records refused a change", { cause: answer.error }));
+    else waiter?.resolve(answer.output);
+  });
+  worker.on("error", (cause) => {
+    end(
+      new SandboxError(
+        "STORAGE_UNAVAILABLE",
+        `the records cannot be used: ${cause instanceof Error ? cause.message : String(cause)}`,
+        { cause },
+      ),
+    );
+  });
+  const closed = Promise.withResolvers<undefined>();
+  worker.on("exit", () => {
+    closed.resolve(undefined);
+    end(new SandboxError("STORAGE_UNAVAILABLE", "the records are closed"));
+  });
+
+  const ask = (id: number, send: () => void): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      if (ended !== undefined) {
+        reject(ended);
+        return;
+      }
+      pending.set(id, { resolve, reject });
+      send();
+    });
+
+  await ask(0, () => undefined);
+  return {
+    call: async (name, input) => {
+      const id = nextId++;
+      const request: Request = { id, name, input };
+      return (await ask(id, () => {
+        worker.postMessage(request);
+      })) as never;
+    },
+    [Symbol.asyncDispose]: async () => {
+      if (ended === undefined) {
+        ended = new SandboxError("STORAGE_UNAVAILABLE", "the records are closed");
+        worker.postMessage({ id: -1, name: CLOSE, input: null } satisfies Request);
+      }
+      await closed.promise;
+    },
+  };
+}

@@ -1,0 +1,41 @@
+import type { Clock } from "@turnbox/core";
+import type { Logger } from "pino";
+import type { Health } from "../health/health.ts";
+import type { Records } from "../record/records.ts";
+import type { ContainerLimits, Runtime } from "../runtime/runtime.ts";
+import type { CreateSession } from "../session/create.ts";
+import type { DestroySession } from "../session/destroy.ts";
+import type { Reaper } from "../session/reaper.ts";
+import type { Registry } from "../session/registry.ts";
+import type { Storage } from "../storage/storage.ts";
+import type { Templates } from "../template/templates.ts";
+import type { ExecuteTool } from "../tool/execute.ts";
+import type { CompleteTurn } from "../turn/complete.ts";
+import type { RollbackSession } from "../turn/rollback.ts";
+
+/** Everything the services call, put together in compose.ts. */
+export interface Host {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly records: Records;
+  readonly storage: Storage;
+  readonly runtime: Runtime;
+  readonly registry: Registry;
+  readonly templates: Templates;
+  readonly health: Health;
+  readonly reaper: Reaper;
+  readonly createSession: CreateSession;
+  readonly destroySession: DestroySession;
+  readonly executeTool: ExecuteTool;
+  readonly completeTurn: CompleteTurn;
+  readonly rollbackSession: RollbackSession;
+  readonly maxSessions: number;
+  readonly version: string;
+  readonly defaults: {
+    readonly quotaBytes: number | null;
+    readonly limits: ContainerLimits;
+    readonly pauseDrainTimeoutMs: number;
+    /** What the names of turn snapshots begin with. */
+    readonly snapshotPrefix: string;
+  };
+}

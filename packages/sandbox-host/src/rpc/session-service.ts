@@ -1,0 +1,101 @@
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { SandboxError } from "@turnbox/core";
+import { principalOf } from "@turnbox/core/server";
+import {
+  type CreateSessionRequest,
+  CreateSessionRequestSchema,
+  OnTimeout,
+  type Session as WireSession,
+  type SessionService,
+} from "@turnbox/protocol/turnbox/host/v1/session_pb";
+import { checkEnvironment } from "../tool/environment.ts";
+import { assertGeneration } from "../session/generation.ts";
+import type { Session } from "../session/session.ts";
+import { canonicalRequest } from "./canonical.ts";
+import { SESSION_STATES, toWireCapabilities, toWireSession } from "./convert.ts";
+import type { Host } from "./host.ts";
+import { parseLimits } from "./limits.ts";
+import { pageOf } from "./paging.ts";
+import { signalOf } from "./signal.ts";
+import { parseEnum, parseKey, parseLabels, parseSize } from "./validate.ts";
+
+/** SessionService: parse, call the use case, convert. */
+export function createSessionService(host: Host): Partial<ServiceImpl<typeof SessionService>> {
+  const find = (id: string, context: HandlerContext): Session => host.registry.get(id, principalOf(context));
+
+  return {
+    createSession: async (request, context) => {
+      refuseUnbuilt(request);
+      checkEnvironment("env", request.env);
+      const session = await host.createSession(
+        {
+          tenant: principalOf(context).tenant,
+          idempotencyKey: parseKey("idempotency_key", request.idempotencyKey),
+          payload: canonicalRequest(CreateSessionRequestSchema, { ...request, idempotencyKey: "" }),
+          sessionId: request.sessionId,
+          base: request.base === "" ? "mini" : request.base,
+          quotaBytes:
+            request.quotaBytes === 0n ? host.defaults.quotaBytes : parseSize("quota_bytes", request.quotaBytes),
+          labels: parseLabels("labels", request.labels),
+          env: { ...request.env },
+          limits: { ...host.defaults.limits, ...parseLimits(request.resources) },
+        },
+        { signal: signalOf(request.idempotencyKey, context) },
+      );
+      return { session: await show(host, session), capabilities: toWireCapabilities(host) };
+    },
+
+    getSession: async (request, context) => ({ session: await show(host, find(request.sessionId, context)) }),
+
+    listSessions: async (request, context) => {
+      const caller = principalOf(context);
+      const states = new Set(request.states.map((state) => parseEnum("states", state, SESSION_STATES)));
+      const labels = Object.entries(request.selector?.matchLabels ?? {});
+      const sessions = host.registry
+        .all()
+        .filter(({ row }) => host.registry.isVisible(row, caller))
+        .filter(({ row }) => states.size === 0 || states.has(row.phase.kind))
+        .filter(({ row }) => labels.every(([key, value]) => row.labels[key] === value));
+      const page = pageOf(sessions, request.page, {
+        listName: "sessions",
+        keyOf: ({ row }) => `${String(row.createdAtMs).padStart(16, "0")} ${row.id}`,
+      });
+      return {
+        sessions: await Promise.all(page.entries.map((session) => show(host, session))),
+        page: { nextPageToken: page.nextPageToken },
+      };
+    },
+
+    destroySession: async (request, context) => {
+      const session = find(request.sessionId, context);
+      assertGeneration(session, request.expectedGeneration);
+      await host.destroySession(session);
+      return {};
+    },
+  };
+}
+
+/** A session with the facts that have to be asked for. Space that cannot be read at this moment shows as 0. */
+export async function show(host: Host, session: Session): Promise<WireSession> {
+  const [snapshots, spaceUsedBytes] = await Promise.all([
+    host.records.call("listSnapshots", session.row.token),
+    host.storage.usedBytes(session.row.token, { signal: AbortSignal.timeout(USAGE_TIMEOUT_MS) }).catch(() => 0),
+  ]);
+  return toWireSession(session, { snapshotCount: snapshots.length, spaceUsedBytes });
+}
+
+const USAGE_TIMEOUT_MS = 5_000;
+
+/** What the contract has and this host cannot do yet is refused, never ignored. */
+function refuseUnbuilt(request: CreateSessionRequest): void {
+  const asked = {
+    ttl: request.ttl !== undefined,
+    idle_timeout: request.idleTimeout !== undefined,
+    on_timeout: request.onTimeout !== OnTimeout.UNSPECIFIED,
+    ports: request.ports.length > 0,
+    network_policy: request.networkPolicy?.allowOutbound === true || request.networkPolicy?.allowPublicIngress === true,
+  };
+  for (const [field, given] of Object.entries(asked)) {
+    if (given) throw new SandboxError("UNIMPLEMENTED", `${field}: this host cannot do it yet`, { metadata: { field } });
+  }
+}

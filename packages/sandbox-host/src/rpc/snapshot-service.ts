@@ -1,0 +1,127 @@
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import { invalidArgument } from "@turnbox/core";
+import { principalOf } from "@turnbox/core/server";
+import { ToolsPolicy } from "@turnbox/protocol/turnbox/host/v1/session_pb";
+import {
+  ProcessesPolicy,
+  type RollbackSessionRequest,
+  RollbackSessionRequestSchema,
+  SnapshotKind as WireKind,
+  type SnapshotService,
+} from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
+import type { SnapshotKind } from "../record/row.ts";
+import type { Session } from "../session/session.ts";
+import { canonicalRequest } from "./canonical.ts";
+import { toWireSnapshot, TURN_OUTCOMES } from "./convert.ts";
+import type { Host } from "./host.ts";
+import { pageOf } from "./paging.ts";
+import { show } from "./session-service.ts";
+import { signalOf } from "./signal.ts";
+import { parseEnum, parseKey } from "./validate.ts";
+
+const KINDS: ReadonlyMap<number, SnapshotKind> = new Map([
+  [WireKind.TURN, "turn"],
+  [WireKind.NAMED, "named"],
+  [WireKind.TOOL, "tool"],
+  [WireKind.UNDO, "undo"],
+]);
+
+const PROCESSES: ReadonlyMap<number, "stop" | "refuse"> = new Map([
+  [ProcessesPolicy.UNSPECIFIED, "stop"],
+  [ProcessesPolicy.STOP, "stop"],
+  // Nothing is launched on this host yet, so there is never anything to refuse for.
+  [ProcessesPolicy.REFUSE, "refuse"],
+]);
+
+const TOOLS: ReadonlyMap<number, "wait" | "refuse"> = new Map([
+  [ToolsPolicy.UNSPECIFIED, "refuse"],
+  [ToolsPolicy.WAIT, "wait"],
+  [ToolsPolicy.REFUSE, "refuse"],
+]);
+
+/** SnapshotService: parse, call the use case, convert. */
+export function createSnapshotService(host: Host): Partial<ServiceImpl<typeof SnapshotService>> {
+  const find = (id: string, context: HandlerContext): Session => host.registry.get(id, principalOf(context));
+
+  const factsOf = ({ row }: Session) => ({ headParent: row.parentSnapshot, prefix: host.defaults.snapshotPrefix });
+
+  return {
+    turnComplete: async (request, context) => {
+      const session = find(request.sessionId, context);
+      const turn = await host.completeTurn(
+        session,
+        {
+          turnKey: parseKey("turn_key", request.turnKey),
+          outcome: parseEnum("outcome", request.outcome, TURN_OUTCOMES),
+          expectedGeneration: request.expectedGeneration,
+        },
+        { signal: signalOf(request.turnKey, context) },
+      );
+      const { snapshot, turnNumber } = turn;
+      return {
+        snapshotId: snapshot?.id ?? "",
+        turnNumber,
+        unchanged: false,
+        spaceUsedBytes: BigInt(await host.storage.usedBytes(session.row.token, { signal: context.signal })),
+        generation: session.row.generation,
+        ...(snapshot === null ? {} : { snapshot: toWireSnapshot(snapshot, factsOf(session)) }),
+      };
+    },
+
+    listSnapshots: async (request, context) => {
+      const session = find(request.sessionId, context);
+      const kinds = new Set(request.kinds.map((kind) => parseEnum("kinds", kind, KINDS)));
+      const [rows, stored] = await Promise.all([
+        host.records.call("listSnapshots", session.row.token),
+        host.storage.capabilities.snapshots === "supported"
+          ? host.storage.listSnapshots(session.row.token, { signal: context.signal })
+          : [],
+      ]);
+      const byName = new Map(stored.map((info) => [info.name, info]));
+      const wanted = rows.filter(({ kind }) => kinds.size === 0 || kinds.has(kind));
+      const page = pageOf(wanted, request.page, {
+        listName: `snapshots of ${session.row.token}`,
+        keyOf: ({ name }) => name,
+      });
+      return {
+        snapshots: page.entries.map((row) => {
+          const info = byName.get(row.name);
+          return toWireSnapshot(row, { ...factsOf(session), ...(info === undefined ? {} : { stored: info }) });
+        }),
+        page: { nextPageToken: page.nextPageToken },
+      };
+    },
+
+    rollbackSession: async (request, context) => {
+      const session = find(request.sessionId, context);
+      parseEnum("processes", request.processes, PROCESSES);
+      const result = await host.rollbackSession(
+        session,
+        {
+          idempotencyKey: parseKey("idempotency_key", request.idempotencyKey),
+          payload: canonicalRequest(RollbackSessionRequestSchema, { ...request, idempotencyKey: "" }),
+          snapshotId: request.snapshotId,
+          expectedGeneration: request.expectedGeneration,
+          drainTimeoutMs: parseDrain(request, host.defaults.pauseDrainTimeoutMs),
+        },
+        { signal: signalOf(request.idempotencyKey, context) },
+      );
+      return {
+        session: await show(host, session),
+        undoSnapshotId: result.undoSnapshotId,
+        generation: result.generation,
+      };
+    },
+  };
+}
+
+const MAX_DRAIN_MS = 3_600_000;
+
+function parseDrain(request: RollbackSessionRequest, defaultMs: number): number {
+  if (parseEnum("tools", request.tools, TOOLS) === "refuse") return 0;
+  if (request.drainTimeout === undefined) return defaultMs;
+  const ms = durationMs(request.drainTimeout);
+  if (ms < 0 || ms > MAX_DRAIN_MS) throw invalidArgument("drain_timeout", "must be from 0 to 3600 s");
+  return ms;
+}

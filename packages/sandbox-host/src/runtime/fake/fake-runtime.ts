@@ -1,0 +1,143 @@
+import { stat } from "node:fs/promises";
+import { type Clock, invalidArgument, type RunningCommand, SandboxError, systemClock } from "@turnbox/core";
+import { relayOutput } from "../execution/relay-output.ts";
+import { superviseExecution } from "../execution/supervise-execution.ts";
+import type { ContainerSpec, Execution, ExecSpec, Runtime } from "../runtime.ts";
+import { startFakeCommand } from "./fake-command.ts";
+import { FAKE_PROGRAMS, type FakeProgram, toHostPath } from "./fake-program.ts";
+
+interface FakeContainer {
+  readonly spec: ContainerSpec;
+  status: "running" | "paused" | "gone";
+  end: "lost" | "oom" | "stopped" | undefined;
+  readonly commands: Set<RunningCommand>;
+  readonly waiting: Set<() => void>;
+}
+
+/** What outlives an instance of the runtime, as state directory and containers outlive the service. */
+export type FakeMachine = Map<string, FakeContainer>;
+
+export function createFakeMachine(): FakeMachine {
+  return new Map();
+}
+
+export interface FakeRuntimeOptions {
+  readonly clock?: Clock;
+  readonly machine?: FakeMachine;
+  /** What a command line does; where it says nothing, `FAKE_PROGRAMS` has the word. */
+  readonly programOf?: (argv: readonly string[]) => FakeProgram | undefined;
+  /** Where given, `open` fails with this reason of why. */
+  readonly unavailable?: string;
+}
+
+export interface FakeRuntime extends Runtime {
+  /** Ends a container as a dying sentry does: at once, with everything in it. */
+  crash(id: string, cause: "lost" | "oom"): void;
+}
+
+/** A runtime for tests of its users: programs are functions that run in this process, on the real files of the root. */
+export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime {
+  const clock = options.clock ?? systemClock;
+  const machine = options.machine ?? createFakeMachine();
+
+  const live = (id: string): FakeContainer => {
+    const container = machine.get(id);
+    if (container === undefined || container.status === "gone") {
+      throw new SandboxError("SANDBOX_LOST", `container ${id} does not run`, { admitted: "no" });
+    }
+    return container;
+  };
+
+  const end = (container: FakeContainer, cause: "lost" | "oom" | "stopped"): void => {
+    container.status = "gone";
+    container.end = cause;
+    for (const command of container.commands) command.kill();
+    wake(container);
+  };
+
+  const exec = async (id: string, spec: ExecSpec, signal: AbortSignal): Promise<Execution> => {
+    signal.throwIfAborted();
+    const container = live(id);
+    if (container.status === "paused") throw new SandboxError("INVALID_STATE", `container ${id} is paused`);
+    const program = options.programOf?.(spec.argv) ?? builtIn(spec.argv[0]);
+    if (program === undefined) throw invalidArgument("argv", "there is no such program");
+    const directory = await stat(toHostPath(container.spec.rootPath, "/", spec.cwd)).catch(() => undefined);
+    if (directory?.isDirectory() !== true) throw invalidArgument("cwd", "there is no such directory");
+    const breathe = async (): Promise<void> => {
+      while (container.status === "paused") await new Promise<void>((resolve) => container.waiting.add(resolve));
+    };
+    const command = startFakeCommand({ program, container: container.spec, spec, breathe });
+    container.commands.add(command);
+    const killTree = (): Promise<void> => {
+      command.kill();
+      return Promise.resolve();
+    };
+    return superviseExecution({
+      command,
+      stdout: relayOutput(command.stdout, { clock, onLinger: () => undefined }),
+      stderr: relayOutput(command.stderr, { clock, onLinger: () => undefined }),
+      deadlineMs: spec.deadlineMs,
+      clock,
+      terminate: killTree,
+      killTree,
+      judge: (exit) => {
+        container.commands.delete(command);
+        if (exit.kind === "exited") return Promise.resolve(exit);
+        const kind = container.end === "oom" ? "oom" : container.end === "lost" ? "sandbox_lost" : "killed";
+        return Promise.resolve({ kind });
+      },
+    });
+  };
+
+  return {
+    kind: "fake",
+    isolation: "none",
+    pausePreservesProcesses: "yes",
+    open: ({ signal }) => {
+      signal.throwIfAborted();
+      if (options.unavailable === undefined) return Promise.resolve({ version: "fake" });
+      return Promise.reject(new SandboxError("RUNTIME_UNAVAILABLE", options.unavailable));
+    },
+    start: async (spec, { signal }) => {
+      signal.throwIfAborted();
+      const root = await stat(spec.rootPath).catch(() => undefined);
+      if (root?.isDirectory() !== true) throw invalidArgument("rootPath", "is not a directory");
+      const present = machine.get(spec.id);
+      if (present !== undefined && present.status !== "gone") return;
+      machine.set(spec.id, { spec, status: "running", end: undefined, commands: new Set(), waiting: new Set() });
+    },
+    exec: async (id, spec, { signal }) => await exec(id, spec, signal),
+    liveness: (id) => Promise.resolve(machine.get(id)?.status ?? "gone"),
+    pause: async (id) => {
+      await Promise.resolve();
+      live(id).status = "paused";
+    },
+    resume: async (id) => {
+      await Promise.resolve();
+      const container = live(id);
+      container.status = "running";
+      wake(container);
+    },
+    stop: async (id) => {
+      const container = machine.get(id);
+      if (container === undefined) return;
+      const ends = [...container.commands].map((command) => command.ended);
+      if (container.status !== "gone") end(container, "stopped");
+      await Promise.all(ends);
+      machine.delete(id);
+    },
+    list: () => Promise.resolve([...machine.keys()].toSorted()),
+    crash: (id, cause) => {
+      end(live(id), cause);
+    },
+  };
+}
+
+function builtIn(name: string): FakeProgram | undefined {
+  return Object.hasOwn(FAKE_PROGRAMS, name) ? FAKE_PROGRAMS[name] : undefined;
+}
+
+function wake(container: FakeContainer): void {
+  for (const resume of container.waiting) resume();
+  container.waiting.clear();
+}

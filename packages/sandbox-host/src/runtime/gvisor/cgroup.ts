@@ -1,0 +1,91 @@
+import { readFile, rmdir } from "node:fs/promises";
+import { join } from "node:path";
+
+/** A mounted cgroup hierarchy: several for version 1 (one per controller), one for version 2. */
+export interface CgroupMount {
+  readonly version: 1 | 2;
+  readonly mountPoint: string;
+}
+
+/** Reads the hierarchies from `/proc/self/mountinfo`. */
+export function parseCgroupMounts(mountInfo: string): readonly CgroupMount[] {
+  const mounts: CgroupMount[] = [];
+  for (const line of mountInfo.split("\n")) {
+    const [before = "", after = ""] = line.split(" - ");
+    const mountPoint = before
+      .split(" ")[4]
+      ?.replaceAll(/\\(\d{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+    const type = after.split(" ")[0];
+    if (mountPoint === undefined) continue;
+    if (type === "cgroup") mounts.push({ version: 1, mountPoint });
+    if (type === "cgroup2") mounts.push({ version: 2, mountPoint });
+  }
+  return mounts;
+}
+
+export async function readCgroupMounts(): Promise<readonly CgroupMount[]> {
+  return parseCgroupMounts(await readFile("/proc/self/mountinfo", "utf8"));
+}
+
+/** Whether a process, by its `/proc/<pid>/cgroup`, is in the group `path` of any hierarchy. A zombie is in none. */
+export function isMember(processCgroups: string, path: string): boolean {
+  return processCgroups.split("\n").some((line) => line.split(":").slice(2).join(":").endsWith(path));
+}
+
+/** How often the kernel killed for want of memory: `memory.oom_control` in version 1, `memory.events` in version 2. */
+export function parseOomKills(text: string): number {
+  const [, count] = /^oom_kill (\d+)$/m.exec(text) ?? [];
+  return Number(count ?? 0);
+}
+
+/** One group, in all hierarchies that have it. */
+export interface Cgroup {
+  pids(): Promise<readonly number[]>;
+  oomKills(): Promise<number>;
+  /** Removes it where nothing is left in it; answers whether it is gone everywhere. */
+  remove(): Promise<"removed" | "busy">;
+}
+
+export function createCgroup(mounts: readonly CgroupMount[], path: string): Cgroup {
+  const directories = mounts.map(({ mountPoint }) => join(mountPoint, path));
+
+  const readAll = async (name: string): Promise<readonly string[]> =>
+    await Promise.all(directories.map((directory) => readFile(join(directory, name), "utf8").catch(() => "")));
+
+  return {
+    pids: async () => {
+      const lists = await readAll("cgroup.procs");
+      return [
+        ...new Set(
+          lists.flatMap((list) =>
+            list
+              .split("\n")
+              .filter((line) => line !== "")
+              .map(Number),
+          ),
+        ),
+      ];
+    },
+    oomKills: async () => {
+      const texts = [...(await readAll("memory.oom_control")), ...(await readAll("memory.events"))];
+      return Math.max(0, ...texts.map(parseOomKills));
+    },
+    remove: async () => {
+      const results = await Promise.all(directories.map(removeDirectory));
+      return results.includes("busy") ? "busy" : "removed";
+    },
+  };
+}
+
+async function removeDirectory(directory: string): Promise<"removed" | "busy"> {
+  try {
+    await rmdir(directory);
+    return "removed";
+  } catch (error) {
+    return codeOf(error) === "ENOENT" ? "removed" : "busy";
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
+}

@@ -1,0 +1,43 @@
+import type { Clock, CommandRunner, CommandSpec } from "@turnbox/core";
+import type { LingeringOutputs } from "../execution/lingering-outputs.ts";
+import type { ContainerLimits } from "../runtime.ts";
+import { type Cgroup, createCgroup, readCgroupMounts } from "./cgroup.ts";
+import type { Layout } from "./layout.ts";
+import { isLiveMember } from "./process-state.ts";
+import { runscCommand } from "./runsc-command.ts";
+import { type ContainerState, readStateFile } from "./state-file.ts";
+
+/** What the parts of the gVisor runtime share. */
+export interface GvisorContext {
+  readonly runner: CommandRunner;
+  readonly clock: Clock;
+  readonly layout: Layout;
+  readonly runscPath: string;
+  readonly cgroupParent: string;
+  readonly defaultLimits: ContainerLimits;
+  readonly lingering: LingeringOutputs;
+}
+
+export function runsc(context: GvisorContext, args: readonly string[], deadlineMs: number): CommandSpec {
+  return runscCommand({ runscPath: context.runscPath, runscRoot: context.layout.runscRoot, args, deadlineMs });
+}
+
+export function cgroupPath(context: GvisorContext, id: string): string {
+  return `${context.cgroupParent}/${id}`;
+}
+
+export async function cgroupOf(context: GvisorContext, id: string): Promise<Cgroup> {
+  return createCgroup(await readCgroupMounts(), cgroupPath(context, id));
+}
+
+/**
+ * The state of a container whose processes live. Sentry and gofer are both needed: without its gofer, a sandbox goes on
+ * but cannot reach its files.
+ */
+export async function liveState(context: GvisorContext, id: string): Promise<ContainerState | undefined> {
+  const state = await readStateFile(context.layout.runscRoot, id);
+  if (state === undefined) return undefined;
+  const path = cgroupPath(context, id);
+  const alive = await Promise.all([isLiveMember(state.sandboxPid, path), isLiveMember(state.goferPid, path)]);
+  return alive.every(Boolean) ? state : undefined;
+}

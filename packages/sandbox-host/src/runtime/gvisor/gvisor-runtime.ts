@@ -1,0 +1,184 @@
+import { readdir } from "node:fs/promises";
+import { type Clock, type CommandRunner, invalidArgument, SandboxError, systemClock } from "@turnbox/core";
+import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
+import { superviseExecution } from "../execution/supervise-execution.ts";
+import type { ContainerLimits, Execution, ExecSpec, Runtime } from "../runtime.ts";
+import { bootContainer, removeContainer } from "./boot.ts";
+import { type GvisorContext, liveState, runsc } from "./context.ts";
+import { startProcess } from "./exec.ts";
+import { createKeyedLock } from "../execution/keyed-lock.ts";
+import { createLayout } from "./layout.ts";
+import { judgeExit, readLiveness } from "./liveness.ts";
+import { INIT_PROGRAM } from "./oci-spec.ts";
+import { checkCgroups, installInit, proveByRun, readVersion } from "./probe.ts";
+import { idOfStateFile } from "./state-file.ts";
+import { createTreeKiller } from "./tree-killer.ts";
+
+const CONTROL_DEADLINE_MS = 10_000;
+const PROBE_DEADLINE_MS = 20_000;
+const MAX_LINGERING_OUTPUTS = 128;
+/** Bounds what a container without limits of its own can do to the machine's process table. */
+const DEFAULT_LIMITS: ContainerLimits = { pids: 4096 };
+const ID_RULE = /^[a-z0-9]{1,64}$/;
+
+export interface GvisorRuntimeOptions {
+  readonly runner: CommandRunner;
+  /** Private to this runtime; what is in it outlives the service. */
+  readonly stateDirectory: string;
+  readonly clock?: Clock;
+  /** A name looked up in the runner's PATH, or a path. */
+  readonly runscPath?: string;
+  /** A static busybox of the host. */
+  readonly busyboxPath?: string;
+  /** The cgroup, below the root of every hierarchy, that holds one group per container. */
+  readonly cgroupParent?: string;
+  readonly defaultLimits?: ContainerLimits;
+}
+
+/** Runs containers by plain `runsc`, one sentry each. */
+export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
+  const context: GvisorContext = {
+    runner: options.runner,
+    clock: options.clock ?? systemClock,
+    layout: createLayout(options.stateDirectory),
+    runscPath: options.runscPath ?? "runsc",
+    cgroupParent: options.cgroupParent ?? "/turnbox",
+    defaultLimits: { ...DEFAULT_LIMITS, ...options.defaultLimits },
+    lingering: createLingeringOutputs(MAX_LINGERING_OUTPUTS),
+  };
+  const lock = createKeyedLock();
+  /** Executions that run, so that those of a container that is stopped on request are told as killed, not as lost. */
+  const running = new Set<{ readonly id: string; end: "own" | "stopped" }>();
+
+  const control = async (id: string, subcommand: "pause" | "resume", signal: AbortSignal): Promise<void> => {
+    const command = runsc(context, [subcommand, id], CONTROL_DEADLINE_MS);
+    const { exitCode, stderr } = await context.runner.run(command, { signal });
+    if (exitCode === 0) return;
+    if ((await liveState(context, id)) === undefined) throw lost(id);
+    const cause = new Error(stderr.trim());
+    throw new SandboxError("RUNTIME_UNAVAILABLE", `container ${id} did not ${subcommand}`, { cause });
+  };
+
+  /** Brings a live container into a status, or leaves it there. */
+  const bringTo = async (id: string, status: "running" | "paused", signal: AbortSignal): Promise<void> => {
+    checkId(id);
+    await lock.run(id, async () => {
+      const state = await liveState(context, id);
+      if (state === undefined) throw lost(id);
+      if (state.status !== status) await control(id, status === "paused" ? "pause" : "resume", signal);
+    });
+  };
+
+  const stop = async (id: string, signal?: AbortSignal): Promise<void> => {
+    checkId(id);
+    await lock.run(id, async () => {
+      signal?.throwIfAborted();
+      for (const execution of running) if (execution.id === id) execution.end = "stopped";
+      await removeContainer(context, id);
+    });
+  };
+
+  const treeKiller = createTreeKiller(context, {
+    stop,
+    isLive: async (id) => (await liveState(context, id)) !== undefined,
+    thawed: async (id, work) => {
+      if ((await liveState(context, id))?.status !== "paused") {
+        await work();
+        return;
+      }
+      await lock.run(id, async () => {
+        await control(id, "resume", AbortSignal.timeout(CONTROL_DEADLINE_MS));
+        await work();
+        await control(id, "pause", AbortSignal.timeout(CONTROL_DEADLINE_MS));
+      });
+    },
+  });
+
+  const exec = async (id: string, spec: ExecSpec, signal: AbortSignal): Promise<Execution> => {
+    checkId(id);
+    const { command, stdout, stderr, marker, pid } = await startProcess(context, id, {
+      spec,
+      signal,
+      onAbandoned: async (abandoned) => {
+        await treeKiller.kill(id, { marker: abandoned });
+      },
+    });
+    const record: { readonly id: string; end: "own" | "stopped" } = { id, end: "own" };
+    running.add(record);
+    let known = "";
+    const execution = superviseExecution({
+      command,
+      stdout,
+      stderr,
+      deadlineMs: spec.deadlineMs,
+      clock: context.clock,
+      terminate: async () => {
+        known = await treeKiller.terminate(id, { marker, pid });
+      },
+      killTree: async (main) => {
+        await treeKiller.kill(id, main === "running" ? { marker, pid, known } : { marker, known });
+      },
+      judge: async (exit) => {
+        running.delete(record);
+        if (record.end === "stopped") return { kind: "killed" };
+        const verdict = await judgeExit(context, id, exit);
+        // Somebody killed the host-side command, which the process inside does not notice by itself.
+        if (verdict.kind === "killed") await treeKiller.kill(id, { marker, pid }).catch(() => undefined);
+        return verdict;
+      },
+    });
+    void execution.exit.finally(() => running.delete(record));
+    return execution;
+  };
+
+  return {
+    kind: "gvisor",
+    isolation: "sandboxed",
+    pausePreservesProcesses: "yes",
+    open: async ({ signal }) => {
+      const version = await readVersion(context, signal);
+      await checkCgroups();
+      await installInit(context, options.busyboxPath ?? "/bin/busybox");
+      const probe = { argv: [INIT_PROGRAM, "true"], env: {}, cwd: "/", deadlineMs: PROBE_DEADLINE_MS } as const;
+      await proveByRun(context, { version, signal, runProgram: async (id) => await exec(id, probe, signal) });
+      return { version };
+    },
+    start: async (spec, { signal }) => {
+      checkId(spec.id);
+      await lock.run(spec.id, async () => {
+        signal.throwIfAborted();
+        if ((await readLiveness(context, spec.id, signal)) !== "gone") return;
+        await removeContainer(context, spec.id);
+        await bootContainer(context, spec, signal);
+      });
+    },
+    exec: async (id, spec, { signal }) => await exec(id, spec, signal),
+    liveness: async (id, { signal }) => await readLiveness(context, id, signal),
+    pause: async (id, { signal }) => {
+      await bringTo(id, "paused", signal);
+    },
+    resume: async (id, { signal }) => {
+      await bringTo(id, "running", signal);
+    },
+    stop: async (id, { signal }) => {
+      await stop(id, signal);
+    },
+    list: async ({ signal }) => {
+      signal.throwIfAborted();
+      const [states, bundles] = await Promise.all([
+        readdir(context.layout.runscRoot).catch(() => []),
+        readdir(context.layout.containersDirectory).catch(() => []),
+      ]);
+      const ids = [...states.map(idOfStateFile), ...bundles].filter((id) => id !== undefined);
+      return [...new Set(ids)].toSorted();
+    },
+  };
+}
+
+function lost(id: string): SandboxError {
+  return new SandboxError("SANDBOX_LOST", `container ${id} does not run`, { admitted: "no" });
+}
+
+function checkId(id: string): void {
+  if (!ID_RULE.test(id)) throw invalidArgument("id", "must be lower-case letters and digits");
+}

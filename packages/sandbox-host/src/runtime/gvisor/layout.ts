@@ -1,0 +1,39 @@
+import { join } from "node:path";
+
+/** Where a gVisor runtime keeps what is its own, all below one directory that no session can see. */
+export interface Layout {
+  /** runsc's `--root`: its state files, locks and control sockets. */
+  readonly runscRoot: string;
+  /** One directory per container: its bundle, the log of its boot, the process files of executions. */
+  readonly containersDirectory: string;
+  /** Bind-mounted read-only into every container. */
+  readonly initDirectory: string;
+  /** What `open` has proven, and on what machine. */
+  readonly proofPath: string;
+}
+
+export function createLayout(stateDirectory: string): Layout {
+  return {
+    runscRoot: join(stateDirectory, "runsc"),
+    containersDirectory: join(stateDirectory, "containers"),
+    initDirectory: join(stateDirectory, "init"),
+    proofPath: join(stateDirectory, "proof.json"),
+  };
+}
+
+export interface ContainerLayout {
+  readonly bundleDirectory: string;
+  readonly specPath: string;
+  readonly bootLogPath: string;
+  readonly execDirectory: string;
+}
+
+export function containerLayout(layout: Layout, id: string): ContainerLayout {
+  const bundleDirectory = join(layout.containersDirectory, id);
+  return {
+    bundleDirectory,
+    specPath: join(bundleDirectory, "config.json"),
+    bootLogPath: join(bundleDirectory, "boot.log"),
+    execDirectory: join(bundleDirectory, "exec"),
+  };
+}

@@ -1,0 +1,29 @@
+import { type CommandExit, SandboxError } from "@turnbox/core";
+import type { ExecExit, Liveness } from "../runtime.ts";
+import { cgroupOf, type GvisorContext, liveState, runsc } from "./context.ts";
+
+const ANSWER_DEADLINE_MS = 10_000;
+
+/** Asks the sandbox itself. Silence of a live one is not death: it is `RUNTIME_UNAVAILABLE`. */
+export async function readLiveness(context: GvisorContext, id: string, signal?: AbortSignal): Promise<Liveness> {
+  const state = await liveState(context, id);
+  if (state === undefined) return "gone";
+  const command = runsc(context, ["ps", "--format=json", id], ANSWER_DEADLINE_MS);
+  const { exitCode, stderr } = await context.runner.run(command, signal === undefined ? {} : { signal });
+  if (exitCode === 0) return state.status === "paused" ? "paused" : "running";
+  // A dying sentry lets go of its control socket a moment before its process is gone.
+  if (stderr.includes("connecting to control server") || (await liveState(context, id)) === undefined) return "gone";
+  throw new SandboxError("RUNTIME_UNAVAILABLE", `container ${id} does not answer`, { cause: new Error(stderr.trim()) });
+}
+
+/**
+ * What the end of a `runsc exec` that nobody asked for means. Below 128 the code is the program's own. From 128 on it may
+ * also be runsc's word for a sandbox that died; and runsc tells a program ended by signal N as 128 + N, as shells do.
+ */
+export async function judgeExit(context: GvisorContext, id: string, exit: CommandExit): Promise<ExecExit> {
+  if (exit.kind === "exited" && exit.exitCode < 128) return exit;
+  const oomKills = await (await cgroupOf(context, id)).oomKills();
+  const liveness = await readLiveness(context, id).catch(() => "running" as const);
+  if (liveness === "gone") return { kind: oomKills > 0 ? "oom" : "sandbox_lost" };
+  return exit.kind === "exited" ? exit : { kind: "killed" };
+}

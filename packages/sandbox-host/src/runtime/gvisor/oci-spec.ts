@@ -1,0 +1,112 @@
+import type { ContainerLimits } from "../runtime.ts";
+
+/** Enough for package managers and servers; nothing that reaches mounts, modules, raw sockets or other processes' memory. */
+const CAPABILITIES = [
+  "CAP_CHOWN",
+  "CAP_DAC_OVERRIDE",
+  "CAP_FOWNER",
+  "CAP_FSETID",
+  "CAP_KILL",
+  "CAP_SETGID",
+  "CAP_SETUID",
+  "CAP_SETPCAP",
+  "CAP_NET_BIND_SERVICE",
+] as const;
+
+const RLIMITS = [{ type: "RLIMIT_NOFILE", soft: 65_536, hard: 65_536 }] as const;
+
+/** Where the runtime's own static program is found inside. It lies on the tmpfs `/run`, outside of the session's files. */
+export const INIT_MOUNT = "/run/turnbox";
+export const INIT_PROGRAM = `${INIT_MOUNT}/busybox`;
+
+/**
+ * What PID 1 does: nothing, but reap. `wait` collects every child that ends, also those that were orphaned and handed to
+ * PID 1 (1,000 orphans leave no zombie), and the sleep gives it something to wait for, again when somebody kills it.
+ */
+const INIT_SCRIPT = `trap : TERM INT HUP; while :; do ${INIT_PROGRAM} sleep 2147483647 & wait; done`;
+
+const CPU_PERIOD_US = 100_000;
+const SHARED_MEMORY_BYTES = 64 * 1024 * 1024;
+const RUN_BYTES = 16 * 1024 * 1024;
+
+/** Mount points that a root needs, with their modes. They are made where they are missing. */
+export const MOUNT_POINTS: readonly { readonly path: string; readonly mode: number }[] = [
+  { path: "proc", mode: 0o555 },
+  { path: "sys", mode: 0o555 },
+  { path: "dev", mode: 0o755 },
+  { path: "run", mode: 0o755 },
+  { path: "run/turnbox", mode: 0o755 },
+  { path: "tmp", mode: 0o1777 },
+];
+
+export interface ProcessRequest {
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+}
+
+/** An OCI process: uid 0 with our capabilities and no way to more. */
+export function createProcessSpec({ argv, env, cwd }: ProcessRequest) {
+  return {
+    terminal: false,
+    user: { uid: 0, gid: 0 },
+    args: [...argv],
+    env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
+    cwd,
+    capabilities: { bounding: CAPABILITIES, effective: CAPABILITIES, permitted: CAPABILITIES },
+    rlimits: RLIMITS,
+    noNewPrivileges: true,
+  };
+}
+
+export interface OciRequest {
+  readonly rootPath: string;
+  readonly hostname: string;
+  readonly limits: ContainerLimits;
+  readonly initDirectory: string;
+  readonly cgroupsPath: string;
+}
+
+/** The OCI spec of a resident container. `/tmp` is mounted by name: runsc would put its own tmpfs on an empty one. */
+export function createOciSpec({ rootPath, hostname, limits, initDirectory, cgroupsPath }: OciRequest) {
+  const argv = [INIT_PROGRAM, "sh", "-c", INIT_SCRIPT];
+  return {
+    ociVersion: "1.0.2",
+    process: createProcessSpec({ argv, env: {}, cwd: "/" }),
+    root: { path: rootPath, readonly: false },
+    hostname,
+    mounts: [
+      { destination: "/proc", type: "proc", source: "proc", options: ["nosuid", "noexec", "nodev"] },
+      { destination: "/sys", type: "sysfs", source: "sysfs", options: ["nosuid", "noexec", "nodev", "ro"] },
+      { destination: "/dev", type: "tmpfs", source: "tmpfs", options: ["nosuid", "mode=755", "size=65536k"] },
+      tmpfs("/dev/shm", "1777", SHARED_MEMORY_BYTES),
+      tmpfs("/run", "755", RUN_BYTES),
+      { destination: INIT_MOUNT, type: "bind", source: initDirectory, options: ["bind", "ro", "nosuid", "nodev"] },
+      { destination: "/tmp", type: "bind", source: `${rootPath}/tmp`, options: ["bind", "rw", "nosuid", "nodev"] },
+    ],
+    linux: {
+      cgroupsPath,
+      namespaces: ["pid", "mount", "ipc", "uts", "network"].map((type) => ({ type })),
+      resources: toResources(limits),
+    },
+  };
+}
+
+function tmpfs(destination: string, mode: string, sizeBytes: number) {
+  return {
+    destination,
+    type: "tmpfs",
+    source: "tmpfs",
+    options: ["nosuid", "nodev", `mode=${mode}`, `size=${String(sizeBytes)}`],
+  };
+}
+
+function toResources({ cpus, memoryBytes, pids }: ContainerLimits) {
+  return {
+    ...(cpus === undefined
+      ? {}
+      : { cpu: { period: CPU_PERIOD_US, quota: Math.max(1000, Math.round(cpus * CPU_PERIOD_US)) } }),
+    ...(memoryBytes === undefined ? {} : { memory: { limit: memoryBytes } }),
+    ...(pids === undefined ? {} : { pids: { limit: pids } }),
+  };
+}

@@ -1,0 +1,64 @@
+import type { CommandSpec } from "@turnbox/core";
+
+/**
+ * - `overlay2=none`: else the sandbox's writes to its root stay in a hidden overlay and are in no snapshot.
+ * - `file-access=shared`: else host and sandbox disagree about files that the other has written.
+ */
+const REQUIRED_FLAGS = ["--network=none", "--platform=systrap", "--overlay2=none", "--file-access=shared"] as const;
+
+/** The oldest release whose flags and state files are the ones used here. */
+const OLDEST_VERSION = 20_240_101;
+
+export interface RunscRequest {
+  readonly runscPath: string;
+  readonly runscRoot: string;
+  /** The subcommand and its own arguments. */
+  readonly args: readonly string[];
+  readonly deadlineMs: number;
+}
+
+export function runscCommand({ runscPath, runscRoot, args, deadlineMs }: RunscRequest): CommandSpec {
+  return { command: runscPath, args: [`--root=${runscRoot}`, ...REQUIRED_FLAGS, ...args], deadlineMs };
+}
+
+/** Makes `$2` read-only for this mount namespace, with the program `$1`, and becomes the rest of the arguments. */
+const READ_ONLY_SCRIPT = '"$1" mount --bind "$2" "$2" && "$1" mount -o remount,bind,ro "$2" && shift 2 && exec "$@"';
+
+/**
+ * Starts a command in a mount namespace of its own, in which `directory` is read-only. runsc's own read-only bind mounts do
+ * not protect the host's files: opening one to truncate it is refused inside, but has emptied it by then (directfs).
+ */
+export function withReadOnly(directory: string, busyboxPath: string, spec: CommandSpec): CommandSpec {
+  const unshare = ["unshare", "--mount", "--propagation", "slave"];
+  const script = [busyboxPath, "sh", "-c", READ_ONLY_SCRIPT, "sh", busyboxPath, directory];
+  return { ...spec, command: busyboxPath, args: [...unshare, ...script, spec.command, ...spec.args] };
+}
+
+/** What `runsc --version` says: `runsc version release-20240729.0`, or `0.0~20240729.0` as packaged by Debian. */
+export function parseVersion(
+  output: string,
+): { readonly version: string; readonly supported: "yes" | "too_old" } | undefined {
+  const [, version, date] = /^runsc version (\S*?(\d{8})\S*)/m.exec(output) ?? [];
+  if (version === undefined || date === undefined) return undefined;
+  return { version, supported: Number(date) >= OLDEST_VERSION ? "yes" : "too_old" };
+}
+
+/** Why `runsc exec` started nothing. */
+export type StartFailure = "no_program" | "no_directory" | "paused" | "lost" | "other";
+
+/**
+ * Reads why from what runsc wrote. The text quotes the arguments of the program, so only what comes after them counts.
+ */
+export function classifyStartFailure(stderr: string): StartFailure {
+  const text = stderr.slice(stderr.lastIndexOf('" in sandbox: ') + 1);
+  if (text.includes("initial working directory")) return "no_directory";
+  if (/failed to load |error finding executable/.test(text)) return "no_program";
+  if (text.includes("in state paused")) return "paused";
+  if (
+    /loading sandbox|connecting to control server|in state (stopped|created)|EOF|broken pipe|connection reset/.test(
+      text,
+    )
+  )
+    return "lost";
+  return "other";
+}

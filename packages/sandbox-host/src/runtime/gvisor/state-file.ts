@@ -1,0 +1,70 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+
+/** What runsc wrote down about a container. It is a claim: that a process of this pid lives, and is ours, must be checked. */
+export interface ContainerState {
+  readonly id: string;
+  readonly status: string;
+  readonly sandboxPid: number;
+  readonly goferPid: number;
+  /** Not always below runsc's root: a stale socket file of the same id makes runsc choose another place. */
+  readonly controlSocketPath: string | undefined;
+}
+
+const STATE_SUFFIX = ".state";
+
+export function stateFilePath(runscRoot: string, id: string): string {
+  return join(runscRoot, `${id}_sandbox:${id}${STATE_SUFFIX}`);
+}
+
+export function lockFilePath(runscRoot: string, id: string): string {
+  return join(runscRoot, `${id}_sandbox:${id}.lock`);
+}
+
+/** Where runsc puts the control socket, unless the path is too long or taken. */
+export function controlSocketPath(runscRoot: string, id: string): string {
+  return join(runscRoot, `runsc-${id}.sock`);
+}
+
+/** The id that a file of runsc's root is the state of. */
+export function idOfStateFile(fileName: string): string | undefined {
+  const [, id] = /^([^_]+)_sandbox:\1\.state$/.exec(fileName) ?? [];
+  return id;
+}
+
+/** Undefined where the text is not a whole state: a crash may have left half of one. */
+export function parseStateFile(text: string): ContainerState | undefined {
+  const state = asRecord(parseJson(text));
+  const sandbox = asRecord(state["sandbox"]);
+  const { id, status, goferPid } = state;
+  const { pid, controlSocketPath } = sandbox;
+  if (typeof id !== "string" || typeof status !== "string" || typeof pid !== "number") return undefined;
+  return {
+    id,
+    status,
+    sandboxPid: pid,
+    goferPid: typeof goferPid === "number" ? goferPid : 0,
+    controlSocketPath:
+      typeof controlSocketPath === "string" && controlSocketPath !== "" ? controlSocketPath : undefined,
+  };
+}
+
+export async function readStateFile(runscRoot: string, id: string): Promise<ContainerState | undefined> {
+  try {
+    return parseStateFile(await readFile(stateFilePath(runscRoot, id), "utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function asRecord(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}

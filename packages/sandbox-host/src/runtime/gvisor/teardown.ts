@@ -1,0 +1,71 @@
+import { rm } from "node:fs/promises";
+import { type Clock, SandboxError } from "@turnbox/core";
+import type { Cgroup } from "./cgroup.ts";
+import { isLiveMember } from "./process-state.ts";
+import { controlSocketPath, lockFilePath, readStateFile, stateFilePath } from "./state-file.ts";
+
+const TEARDOWN_DEADLINE_MS = 10_000;
+const POLL_MS = 2;
+
+export interface TeardownRequest {
+  readonly id: string;
+  readonly runscRoot: string;
+  readonly cgroup: Cgroup;
+  readonly cgroupPath: string;
+  readonly clock: Clock;
+  /** `runsc delete --force`: where the quick way leaves something. */
+  repair(): Promise<void>;
+}
+
+/**
+ * Ends a container without runsc, whose own way takes up to two seconds: it polls, and takes zombies for alive.
+ *
+ * Every process of the container, sentry, gofer and stubs, is in its cgroup, so a cgroup that can be removed proves that
+ * none is left. State goes last: a crash halfway leaves a container that is found again. Idempotent.
+ */
+export async function tearDown(request: TeardownRequest): Promise<void> {
+  if ((await killAll(request)) === "busy") {
+    await request.repair();
+    if ((await killAll(request)) === "busy") {
+      throw new SandboxError("RUNTIME_UNAVAILABLE", `container ${request.id} cannot be ended`, { admitted: "unknown" });
+    }
+  }
+  const { runscRoot, id } = request;
+  const state = await readStateFile(runscRoot, id);
+  // A boot that was cut off leaves a socket without a state that names it.
+  for (const path of [state?.controlSocketPath, controlSocketPath(runscRoot, id)]) {
+    if (path !== undefined) await rm(path, { force: true });
+  }
+  await rm(lockFilePath(runscRoot, id), { force: true });
+  await rm(stateFilePath(runscRoot, id), { force: true });
+}
+
+async function killAll(request: TeardownRequest): Promise<"gone" | "busy"> {
+  const { cgroup, clock } = request;
+  const deadlineMs = clock.monotonicMs() + TEARDOWN_DEADLINE_MS;
+  for (;;) {
+    const alive = await members(request);
+    for (const pid of alive) kill(pid);
+    if (alive.length === 0 && (await cgroup.remove()) === "removed") return "gone";
+    if (clock.monotonicMs() > deadlineMs) return "busy";
+    await clock.sleep(POLL_MS);
+  }
+}
+
+/** The pids of the state file count only as far as they are members; the rest is whatever the cgroup lists. */
+async function members({ runscRoot, id, cgroup, cgroupPath }: TeardownRequest): Promise<readonly number[]> {
+  const state = await readStateFile(runscRoot, id);
+  const candidates = new Set([...(await cgroup.pids()), state?.sandboxPid ?? 0, state?.goferPid ?? 0]);
+  const alive = await Promise.all(
+    [...candidates].map(async (pid) => ((await isLiveMember(pid, cgroupPath)) ? [pid] : [])),
+  );
+  return alive.flat();
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended in the meantime.
+  }
+}

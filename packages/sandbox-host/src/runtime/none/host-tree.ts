@@ -1,0 +1,97 @@
+import { readdir, readFile } from "node:fs/promises";
+import { type Clock, SandboxError } from "@turnbox/core";
+import { parseStat, type ProcessStat } from "./process-stat.ts";
+
+const POLL_MS = 5;
+const DEADLINE_MS = 10_000;
+
+/** One `NAME=value` of the environment that only processes of ours carry. */
+export type Marker = `TURNBOX_${string}=${string}`;
+
+/** The processes of this machine that carry a marker, and their descendants. Nothing else is ever signalled. */
+export interface HostTree {
+  /** Finds what is there, and remembers it: its members may lose their parents later. */
+  look(): Promise<readonly ProcessStat[]>;
+  freeze(): Promise<void>;
+  thaw(): Promise<void>;
+  /** Ends all of it, and settles when nothing of it is left. */
+  kill(): Promise<void>;
+}
+
+export function createHostTree(marker: Marker, clock: Clock): HostTree {
+  const known = new Set<string>();
+
+  const look = async (): Promise<readonly ProcessStat[]> => {
+    const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+    const all = (await Promise.all(pids.map(readProcess))).filter((process) => process !== undefined);
+    const found = new Set<number>();
+    for (const { stat, environment } of all) {
+      if (environment.includes(marker) || known.has(nameOf(stat))) found.add(stat.pid);
+    }
+    for (let before = -1; before !== found.size; ) {
+      before = found.size;
+      for (const { stat } of all) if (found.has(stat.parentPid)) found.add(stat.pid);
+    }
+    const alive = all.map(({ stat }) => stat).filter((stat) => found.has(stat.pid) && !"ZX".includes(stat.state));
+    for (const stat of alive) known.add(nameOf(stat));
+    return alive;
+  };
+
+  /** Signals those that are not yet as they should be, until none is left: new ones may come while it looks. */
+  const bring = async (signal: NodeJS.Signals, isDone: (process: ProcessStat) => boolean): Promise<void> => {
+    const deadlineMs = clock.monotonicMs() + DEADLINE_MS;
+    for (;;) {
+      const rest = (await look()).filter((process) => !isDone(process));
+      if (rest.length === 0) return;
+      if (clock.monotonicMs() > deadlineMs) {
+        throw new SandboxError("RUNTIME_UNAVAILABLE", `processes do not take ${signal}`, { admitted: "unknown" });
+      }
+      for (const { pid } of rest) send(pid, signal);
+      await clock.sleep(POLL_MS);
+    }
+  };
+
+  const freeze = async (): Promise<void> => {
+    await bring("SIGSTOP", ({ state }) => state === "T");
+  };
+  return {
+    look,
+    freeze,
+    thaw: async () => {
+      await bring("SIGCONT", ({ state }) => state !== "T");
+    },
+    kill: async () => {
+      // Frozen first, so that no child escapes between look and kill.
+      await freeze();
+      await bring("SIGKILL", () => false);
+    },
+  };
+}
+
+function nameOf({ pid, startTime }: ProcessStat): string {
+  return `${String(pid)}:${startTime}`;
+}
+
+async function readProcess(
+  pid: string,
+): Promise<{ readonly stat: ProcessStat; readonly environment: readonly string[] } | undefined> {
+  try {
+    const [stat, environment] = await Promise.all([
+      readFile(`/proc/${pid}/stat`, "utf8"),
+      readFile(`/proc/${pid}/environ`, "utf8"),
+    ]);
+    const parsed = parseStat(stat);
+    return parsed === undefined ? undefined : { stat: parsed, environment: environment.split("\0") };
+  } catch {
+    // It has ended, or is not ours to look at.
+    return undefined;
+  }
+}
+
+function send(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended in the meantime.
+  }
+}

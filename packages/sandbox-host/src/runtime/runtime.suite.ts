@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import type { ContainerSpec } from "./runtime.ts";
+import { execSuite } from "./suite/exec.suite.ts";
+import { call, type RuntimeHarness, type RuntimeTraits } from "./suite/harness.suite.ts";
+import { killSuite } from "./suite/kill.suite.ts";
+import { crashSuite, lifecycleSuite } from "./suite/lifecycle.suite.ts";
+
+const TEST_TIMEOUT_MS = 60_000;
+
+/** What every `Runtime` does. An adapter declares by its traits and by its harness what does not apply to it. */
+export function runtimeSuite(
+  name: string,
+  create: () => Promise<RuntimeHarness>,
+  traits: RuntimeTraits & { readonly crashes: "yes" | "no" },
+): void {
+  describe(`Runtime: ${name}`, () => {
+    jest.setTimeout(TEST_TIMEOUT_MS);
+    let harness: RuntimeHarness;
+    let container: ContainerSpec;
+    beforeAll(async () => {
+      harness = await create();
+      await harness.runtime.open(call);
+      container = await harness.newContainer();
+      await harness.runtime.start(container, call);
+    }, TEST_TIMEOUT_MS);
+    afterAll(async () => {
+      const ids = await harness.runtime.list(call);
+      for (const id of ids) await harness.runtime.stop(id, call);
+      const leftovers = await harness.leftovers(ids);
+      await harness[Symbol.asyncDispose]();
+      expect(leftovers).toEqual([]);
+    }, TEST_TIMEOUT_MS);
+
+    describe("running a process", () => {
+      execSuite(() => ({ harness, container }), traits);
+    });
+    describe("ending a process", () => {
+      killSuite(() => ({ harness, container }), traits);
+    });
+    describe("the life of a container", () => {
+      lifecycleSuite(() => harness);
+    });
+    if (traits.crashes === "yes") {
+      describe("the death of a sandbox", () => {
+        crashSuite(() => {
+          const { crash } = harness;
+          if (crash === undefined) throw new Error("the harness cannot crash a sandbox");
+          return { ...harness, crash };
+        });
+      });
+    }
+    it("is as it was after all of this", async () => {
+      expect(await harness.runtime.liveness(container.id, call)).toBe("running");
+    });
+  });
+}

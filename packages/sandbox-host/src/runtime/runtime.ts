@@ -1,0 +1,92 @@
+import type { Readable, Writable } from "node:stream";
+
+export interface RuntimeCall {
+  readonly signal: AbortSignal;
+}
+
+/** Bounds of a whole container. Absent means the runtime's own default. */
+export interface ContainerLimits {
+  /** In cores; 0.5 is half of one. */
+  readonly cpus?: number;
+  readonly memoryBytes?: number;
+  readonly pids?: number;
+}
+
+/** A resident container: it stays up and runs nothing by itself; work is brought by `exec`. */
+export interface ContainerSpec {
+  /** Opaque, of one fixed length for all containers, lower-case letters and digits. */
+  readonly id: string;
+  /** The directory that becomes `/`. The sandbox writes to it directly; host and sandbox see the same bytes at once. */
+  readonly rootPath: string;
+  readonly hostname: string;
+  readonly limits: ContainerLimits;
+}
+
+export interface ExecSpec {
+  readonly argv: readonly [string, ...string[]];
+  /** The whole environment of the process. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Absolute path inside. */
+  readonly cwd: string;
+  /**
+   * How long the process may run; at its deadline, it and everything it started is ended. What a process that exited in
+   * time has left in the background lives on.
+   */
+  readonly deadlineMs: number;
+}
+
+/** How an execution ended. Every kind but `exited` means that the whole tree it started is gone. */
+export type ExecExit =
+  | { readonly kind: "exited"; readonly exitCode: number }
+  | { readonly kind: "signaled"; readonly signal: number }
+  | { readonly kind: "timed_out" }
+  | { readonly kind: "killed" }
+  | { readonly kind: "oom" }
+  | { readonly kind: "sandbox_lost" };
+
+/**
+ * A running process. Its owner reads both outputs: a reader that stops reading slows the process down. The outputs end
+ * before `exit` settles, unless their reader stalls beyond the deadline; `exit` never rejects.
+ *
+ * The outputs end with the process. What it has left in the background may go on writing to them, and is not heard.
+ */
+export interface Execution {
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  readonly exit: Promise<ExecExit>;
+  /** Ends the process and everything it started, also what left its process group, and settles when that is verified. */
+  kill(): Promise<void>;
+}
+
+/** `running` means that it answered just now; a file that says so is not enough. */
+export type Liveness = "running" | "paused" | "gone";
+
+/**
+ * What runs the code of sessions.
+ *
+ * The service is not the parent that containers die with: they outlive a `kill -9` of it and are found again by `list`.
+ * Failures are `SandboxError`s: `RUNTIME_UNAVAILABLE`, `SANDBOX_LOST`, `INVALID_ARGUMENT` (no such program or directory).
+ */
+export interface Runtime {
+  readonly kind: "gvisor" | "none" | "fake";
+  readonly isolation: "sandboxed" | "none";
+  /** Whether processes stay as they are over pause and resume. */
+  readonly pausePreservesProcesses: "yes" | "no";
+
+  /** Proves by a real run that the runtime works; `RUNTIME_UNAVAILABLE` says why where it does not. Idempotent. */
+  open(call: RuntimeCall): Promise<{ readonly version: string }>;
+  /** Boots a container; answers when it can run something. One that runs already is left as it is. */
+  start(spec: ContainerSpec, call: RuntimeCall): Promise<void>;
+  /** Starts a process in a running container. The signal cancels the start only; use `kill` afterwards. */
+  exec(id: string, spec: ExecSpec, call: RuntimeCall): Promise<Execution>;
+  liveness(id: string, call: RuntimeCall): Promise<Liveness>;
+  /** Freezes every process of the container. Idempotent. */
+  pause(id: string, call: RuntimeCall): Promise<void>;
+  /** Thaws them. Idempotent. */
+  resume(id: string, call: RuntimeCall): Promise<void>;
+  /** Ends the container and verifies that no process, mount, cgroup or state of it is left. Idempotent. */
+  stop(id: string, call: RuntimeCall): Promise<void>;
+  /** Ids of all containers of this runtime's own state directory, dead ones included. */
+  list(call: RuntimeCall): Promise<readonly string[]>;
+}

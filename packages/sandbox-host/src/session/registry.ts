@@ -1,0 +1,62 @@
+import { coversTenant, type Principal, SandboxError, type SessionId } from "@turnbox/core";
+import type { SessionRow } from "../record/row.ts";
+import type { Session } from "./session.ts";
+
+/**
+ * The sessions of this host by id. A place is taken before anything is made, in one step with the check for the id and
+ * for capacity, so racing creates never exceed the limit and never share an id.
+ */
+export interface Registry {
+  readonly size: number;
+  /** Places taken by creates that have not ended. */
+  readonly reserved: number;
+  /** Takes the id; dispose to give it back. Throws `SESSION_EXISTS` or `MAX_SESSIONS_REACHED`. */
+  reserve(id: SessionId): Disposable;
+  add(session: Session): void;
+  remove(session: Session): void;
+  find(id: string): Session | undefined;
+  /** The caller's session, or `SESSION_NOT_FOUND`: absent and somebody else's give the same answer. */
+  get(id: string, caller: Principal): Session;
+  /** Whether the caller may see a session of this row. */
+  isVisible(row: SessionRow, caller: Principal): boolean;
+  all(): readonly Session[];
+}
+
+export function createRegistry(options: { readonly maxSessions: number }): Registry {
+  const sessions = new Map<string, Session>();
+  const reserved = new Set<string>();
+  return {
+    get size() {
+      return sessions.size;
+    },
+    get reserved() {
+      return reserved.size;
+    },
+    reserve: (id) => {
+      if (sessions.has(id) || reserved.has(id)) {
+        throw new SandboxError("SESSION_EXISTS", `session ${id} exists`, { metadata: { sessionId: id } });
+      }
+      if (options.maxSessions > 0 && sessions.size + reserved.size >= options.maxSessions) {
+        throw new SandboxError("MAX_SESSIONS_REACHED", `the host holds ${options.maxSessions} sessions, its limit`, {
+          metadata: { maxSessions: String(options.maxSessions) },
+        });
+      }
+      reserved.add(id);
+      return { [Symbol.dispose]: () => void reserved.delete(id) };
+    },
+    add: (session) => void sessions.set(session.row.id, session),
+    remove: (session) => {
+      if (sessions.get(session.row.id) === session) sessions.delete(session.row.id);
+    },
+    find: (id) => sessions.get(id),
+    get: (id, caller) => {
+      const session = sessions.get(id);
+      if (session === undefined || !coversTenant(caller, session.row.tenant)) {
+        throw new SandboxError("SESSION_NOT_FOUND", `there is no session ${id}`, { metadata: { sessionId: id } });
+      }
+      return session;
+    },
+    isVisible: (row, caller) => coversTenant(caller, row.tenant),
+    all: () => [...sessions.values()],
+  };
+}

@@ -1,0 +1,15 @@
+/** Runs what it is given one after the other. Each waits for its turn; a failure does not hold up the next. */
+export interface Serial {
+  run<Result>(work: () => Promise<Result>): Promise<Result>;
+}
+
+export function createSerial(): Serial {
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    run: (work) => {
+      const mine = last.then(work, work);
+      last = mine.catch(() => undefined);
+      return mine;
+    },
+  };
+}

@@ -1,0 +1,28 @@
+import type { Logger } from "pino";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { Registry } from "./registry.ts";
+
+/** A stop that takes longer than this goes on without the rest; what runs on is found again at the next start. */
+const FREEZE_TIMEOUT_MS = 3_000;
+
+/**
+ * Freezes the containers of all sessions. Nothing is destroyed and no state changes: the freeze belongs to the stop, not
+ * to the session, and the first call after the next start thaws.
+ */
+export async function freezeSessions(deps: {
+  readonly registry: Registry;
+  readonly runtime: Runtime;
+  readonly log: Logger;
+}): Promise<void> {
+  const call = { signal: AbortSignal.timeout(FREEZE_TIMEOUT_MS) };
+  const frozen = deps.registry.all().map(async ({ row }) => {
+    if (row.container === null || row.phase.kind === "destroying") return;
+    try {
+      if ((await deps.runtime.liveness(row.container, call)) === "running")
+        await deps.runtime.pause(row.container, call);
+    } catch (thrown) {
+      deps.log.warn({ err: thrown, sessionId: row.id }, "a sandbox runs on while the service is down");
+    }
+  });
+  await Promise.all(frozen);
+}

@@ -1,0 +1,71 @@
+import { invalidArgument, SandboxError } from "@turnbox/core";
+import type { BaseRef, HeadRef, Marks, SnapshotRef } from "./storage.ts";
+
+const MAX_MARK_BYTES = 512;
+
+/** Refuses template names and digests that could not be a directory or a dataset of their own. */
+export function checkBase(base: BaseRef): void {
+  if (!/^[a-z0-9][a-z0-9._-]{0,62}$/.test(base.name) || base.name.includes("..")) {
+    throw invalidArgument(
+      "template",
+      "must begin with a lower-case letter or digit, then those, dot, underscore or hyphen, at most 63",
+    );
+  }
+  if (!/^[0-9a-f]{1,128}$/.test(base.digest))
+    throw invalidArgument("digest", "must be lower-case hex of at most 128 digits");
+}
+
+export function checkToken(token: string): void {
+  if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(token))
+    throw invalidArgument("token", "must be letters, digits, underscore or hyphen, at most 64");
+}
+
+export function checkHead(head: HeadRef): void {
+  checkToken(head.token);
+  if (!Number.isSafeInteger(head.generation) || head.generation < 1)
+    throw invalidArgument("generation", "must be a whole number from 1");
+}
+
+export function checkSnapshot(snapshot: SnapshotRef): void {
+  checkToken(snapshot.token);
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(snapshot.name)) {
+    throw invalidArgument(
+      "snapshot",
+      "must begin with a letter or digit, then those, dot, underscore or hyphen, at most 64",
+    );
+  }
+}
+
+export function checkMarks(marks: Marks): void {
+  for (const [key, value] of Object.entries(marks)) {
+    if (!/^[a-z_]{1,64}$/.test(key))
+      throw invalidArgument("marks", "keys must be lower-case letters and underscores, at most 64");
+    if (!value.isWellFormed() || value.includes("\0") || Buffer.byteLength(value) > MAX_MARK_BYTES) {
+      throw invalidArgument(`marks.${key}`, `must be text of at most ${MAX_MARK_BYTES} bytes`);
+    }
+  }
+}
+
+export function baseNotFound(base: BaseRef): SandboxError {
+  return new SandboxError("TEMPLATE_NOT_FOUND", `there is no template ${base.name}@${base.digest}`);
+}
+
+export function baseInUse(base: BaseRef): SandboxError {
+  return new SandboxError("TEMPLATE_IN_USE", `sessions depend on the template ${base.name}@${base.digest}`);
+}
+
+export function headNotFound(head: HeadRef): SandboxError {
+  return new SandboxError("SESSION_NOT_FOUND", `the storage has no generation ${head.generation} of this session`);
+}
+
+export function sessionNotFound(): SandboxError {
+  return new SandboxError("SESSION_NOT_FOUND", "the storage has no such session");
+}
+
+export function snapshotNotFound(): SandboxError {
+  return new SandboxError("SNAPSHOT_NOT_FOUND", "the storage has no such snapshot");
+}
+
+export function snapshotInUse(what: string): SandboxError {
+  return new SandboxError("SNAPSHOT_IN_USE", `${what} cannot go: something that lives was cloned from it`);
+}

@@ -1,0 +1,153 @@
+/** Options every operation of the port takes. Cleanup inside an adapter never uses the caller's signal. */
+export interface StorageCall {
+  readonly signal: AbortSignal;
+}
+
+/** One version of a template: a read-only root filesystem. The digest is lower-case hex. */
+export interface BaseRef {
+  readonly name: string;
+  readonly digest: string;
+}
+
+export interface BaseInfo extends BaseRef {
+  readonly createdAtMs: number;
+  /** Bytes that a clone of it refers to before anything is written. */
+  readonly referencedBytes: number;
+}
+
+/** A head: the files of one generation of a session. `token` is the session's opaque name on this host. */
+export interface HeadRef {
+  readonly token: string;
+  readonly generation: number;
+}
+
+/** A snapshot of one of the session's heads. `name` is unique in the pool and never used twice. */
+export interface SnapshotRef {
+  readonly token: string;
+  readonly name: string;
+}
+
+/** What a head is cloned from. */
+export type Origin =
+  | { readonly kind: "base"; readonly base: BaseRef }
+  | { readonly kind: "snapshot"; readonly snapshot: SnapshotRef };
+
+/**
+ * Facts kept with a dataset, so that records can be rebuilt from the pool alone. Keys are lower-case letters and
+ * underscores; values are any text of at most 512 bytes.
+ */
+export type Marks = Readonly<Record<string, string>>;
+
+export interface HeadSpec extends HeadRef {
+  readonly origin: Origin;
+  /** Most bytes the head may refer to, its origin's included; absent means no bound. */
+  readonly refquotaBytes?: number;
+  readonly marks: Marks;
+}
+
+export interface SessionSpec {
+  readonly token: string;
+  readonly origin: Origin;
+  /** The agent's own allowance on top of its origin; absent means no bound. */
+  readonly quotaBytes?: number;
+  readonly marks: Marks;
+}
+
+/** A mounted head. `path` is the directory that holds the session's root filesystem. */
+export interface Head extends HeadRef {
+  readonly path: string;
+  readonly refquotaBytes?: number;
+}
+
+export interface SnapshotInfo extends SnapshotRef {
+  /** The generation of the head that the snapshot hangs on at present. */
+  readonly generation: number;
+  readonly createdAtMs: number;
+  /** Bytes that only this snapshot holds. */
+  readonly usedBytes: number;
+  /** Bytes that the snapshot refers to. */
+  readonly referencedBytes: number;
+  readonly marks: Marks;
+}
+
+/** What the storage holds for one session, found by looking, not by remembering. */
+export interface SessionInventory {
+  readonly token: string;
+  readonly marks: Marks;
+  readonly heads: readonly (HeadRef & { readonly mounted: "yes" | "no"; readonly marks: Marks })[];
+  /** Names only, oldest first. */
+  readonly snapshots: readonly string[];
+}
+
+export interface StorageStatus {
+  /** `online` and `degraded` serve; every other state of the pool is `unavailable`. */
+  readonly state: "online" | "degraded" | "unavailable";
+  /** The state in the backend's own word, for people. */
+  readonly detail: string;
+  readonly sizeBytes: number;
+  readonly usedBytes: number;
+  readonly availableBytes: number;
+}
+
+export interface StorageCapabilities {
+  readonly snapshots: "supported" | "unsupported";
+}
+
+/**
+ * Where the files of sessions live.
+ *
+ * Names are opaque and nothing is ever renamed. Every mutation is idempotent: done twice it answers as done once, so an
+ * operation whose outcome is unknown is simply asked for again. Failures are `SandboxError`s: `STORAGE_UNAVAILABLE`,
+ * `POOL_FULL`, `SNAPSHOT_SPACE_EXHAUSTED`, `TEMPLATE_NOT_FOUND`, `TEMPLATE_IN_USE`, `SNAPSHOT_NOT_FOUND`, `SNAPSHOT_IN_USE`,
+ * `SESSION_NOT_FOUND`, and `SNAPSHOTS_NOT_AVAILABLE` for everything about snapshots where they are unsupported.
+ */
+export interface Storage {
+  readonly kind: "zfs" | "local-disk" | "fake";
+  readonly capabilities: StorageCapabilities;
+
+  /** Makes what is missing once, reopens what is there, heals what can be healed. Call before anything else; idempotent. */
+  open(call: StorageCall): Promise<void>;
+  status(call: StorageCall): Promise<StorageStatus>;
+
+  /**
+   * Makes a template version visible in one step: `fill` writes the root filesystem into an empty directory; only when it
+   * has returned does the version exist. A version that exists is answered without calling `fill`; half-made ones are
+   * made again.
+   */
+  createBase(base: BaseRef, fill: (directory: string) => Promise<void>, call: StorageCall): Promise<BaseInfo>;
+  /** All complete versions, oldest first. */
+  listBases(call: StorageCall): Promise<readonly BaseInfo[]>;
+  /** Refuses with `TEMPLATE_IN_USE` while a session depends on it. */
+  destroyBase(base: BaseRef, call: StorageCall): Promise<void>;
+
+  /** Makes the session's place and its first head (generation 1), mounted. */
+  createSession(spec: SessionSpec, call: StorageCall): Promise<Head>;
+  /** Makes a further head of an existing session, mounted. */
+  createHead(spec: HeadSpec, call: StorageCall): Promise<Head>;
+  /** Mounts the head if it is not; answers where. */
+  mountHead(head: HeadRef, call: StorageCall): Promise<Head>;
+  /** Unmounts the head if it is mounted. A head in use stays mounted and is `STORAGE_UNAVAILABLE`. */
+  unmountHead(head: HeadRef, call: StorageCall): Promise<void>;
+  /** Destroys one head with its snapshots. `SNAPSHOT_IN_USE` while another head or session was cloned from them. */
+  destroyHead(head: HeadRef, call: StorageCall): Promise<void>;
+  /** Destroys everything of the session; answers when it is gone. A session that is not there is gone. */
+  destroySession(token: string, call: StorageCall): Promise<void>;
+
+  /**
+   * Flushes what the sandbox has written, mapped memory included, and takes a snapshot of the mounted head. The same
+   * name again answers with the snapshot that is there.
+   */
+  seal(head: HeadRef, name: string, marks: Marks, call: StorageCall): Promise<SnapshotInfo>;
+  /** All snapshots of the session's heads, oldest first. */
+  listSnapshots(token: string, call: StorageCall): Promise<readonly SnapshotInfo[]>;
+  /** A snapshot that is not there is gone; one that something was cloned from is `SNAPSHOT_IN_USE`. */
+  destroySnapshot(snapshot: SnapshotRef, call: StorageCall): Promise<void>;
+
+  /** Bytes the session's heads and snapshots take in the pool, its origin's own not included. */
+  usedBytes(token: string, call: StorageCall): Promise<number>;
+  /** Every session that carries this storage's mark. What is not ours is never listed. */
+  inventory(call: StorageCall): Promise<readonly SessionInventory[]>;
+
+  /** Destroys all of this storage, for a home that is being removed. Needs no `open`; what is not there is gone. */
+  destroyAll(call: StorageCall): Promise<void>;
+}

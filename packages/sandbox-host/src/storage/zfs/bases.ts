@@ -1,0 +1,132 @@
+import { rmdir } from "node:fs/promises";
+import { dirname } from "node:path";
+import { baseInUse, checkBase } from "../names.ts";
+import type { BaseInfo, BaseRef, StorageCall } from "../storage.ts";
+import type { Dataset } from "./datasets.ts";
+import { storageError } from "./failure.ts";
+import { property, toProperties } from "./marks.ts";
+import { FILE_PROPERTIES, UNDO_DEADLINE_MS, type ZfsRoom } from "./zfs-room.ts";
+
+/**
+ * A version exists when its snapshot `@base` does; that is the last thing made and the first destroyed. A dataset without
+ * it is half-made, by a call that died, and is made again.
+ */
+export async function createBase(
+  room: ZfsRoom,
+  base: BaseRef,
+  { fill, signal }: StorageCall & { readonly fill: (directory: string) => Promise<void> },
+): Promise<BaseInfo> {
+  checkBase(base);
+  const present = await findBase(room, base, signal);
+  if (present !== undefined) return present;
+  await removeDataset(room, base, signal);
+  try {
+    await makeDataset(room, base, signal);
+    await fill(room.layout.baseMount(base));
+    await freeze(room, base, signal);
+  } catch (thrown) {
+    await removeDataset(room, base, AbortSignal.timeout(UNDO_DEADLINE_MS)).catch(() => undefined);
+    throw thrown;
+  }
+  const made = await findBase(room, base, signal);
+  if (made === undefined)
+    throw storageError("reading the template", { failure: "other", stderr: "its snapshot is not there" });
+  return made;
+}
+
+export async function listBases(room: ZfsRoom, { signal }: StorageCall): Promise<readonly BaseInfo[]> {
+  const datasets = await room.datasets.tree(room.layout.bases, signal);
+  return datasets.flatMap((dataset) => {
+    const [name, digest, ...rest] = dataset.name
+      .slice(room.layout.bases.length + 1)
+      .replace(/@base$/, "")
+      .split("/");
+    if (!dataset.name.endsWith("@base") || name === undefined || digest === undefined || rest.length > 0) return [];
+    return [toBaseInfo({ name, digest }, dataset)];
+  });
+}
+
+export async function destroyBase(room: ZfsRoom, base: BaseRef, { signal }: StorageCall): Promise<void> {
+  checkBase(base);
+  const snapshot = room.layout.baseSnapshot(base);
+  if ((await room.datasets.find(snapshot, signal)) !== undefined) {
+    const outcome = await room.datasets.destroy(snapshot, {
+      reach: "alone",
+      patienceMs: room.limits.busyPatienceMs,
+      signal,
+    });
+    if (outcome.kind === "refused") {
+      throw outcome.failure === "dependents" ? baseInUse(base) : storageError("destroying a template", outcome);
+    }
+  }
+  await removeDataset(room, base, signal);
+}
+
+export async function findBase(room: ZfsRoom, base: BaseRef, signal: AbortSignal): Promise<BaseInfo | undefined> {
+  const snapshot = await room.datasets.find(room.layout.baseSnapshot(base), signal);
+  return snapshot === undefined ? undefined : toBaseInfo(base, snapshot);
+}
+
+async function makeDataset({ zfs, layout, mounts }: ZfsRoom, base: BaseRef, signal: AbortSignal): Promise<void> {
+  const own = toProperties(layout.home, {});
+  const parent = [
+    "create",
+    ...property("mountpoint", "none"),
+    ...property("canmount", "off"),
+    ...own,
+    layout.baseName(base.name),
+  ];
+  const path = layout.baseMount(base);
+  const files = [...FILE_PROPERTIES, `mountpoint=${path}`].flatMap((value) => ["-o", value]);
+  const dataset = ["create", ...files, ...own, layout.base(base)];
+  for (const args of [parent, dataset]) {
+    // Where the outcome is unknown, the second try says that it exists.
+    const outcome = await zfs.change(
+      { program: "zfs", args, doing: "making a template", isDone: () => Promise.resolve(false) },
+      signal,
+    );
+    if (outcome.kind === "refused" && outcome.failure !== "exists") throw storageError("making a template", outcome);
+  }
+  await mounts.mount({ dataset: layout.base(base), path }, signal);
+}
+
+async function freeze(room: ZfsRoom, base: BaseRef, signal: AbortSignal): Promise<void> {
+  const { zfs, layout, mounts, flavor, limits } = room;
+  const dataset = layout.base(base);
+  const path = layout.baseMount(base);
+  await zfs.read(
+    "flushing a template",
+    { program: "sync", args: ["-f", "--", path], deadlineMs: limits.flushDeadlineMs },
+    signal,
+  );
+  await zfs.read("closing a template", { program: "zfs", args: ["set", "readonly=on", dataset] }, signal);
+  await mounts.unmount({ dataset, path }, { flavor, patienceMs: limits.busyPatienceMs, signal });
+  const args = ["snapshot", ...toProperties(layout.home, {}), layout.baseSnapshot(base)];
+  const isDone = async (probe: AbortSignal): Promise<boolean> => (await findBase(room, base, probe)) !== undefined;
+  const outcome = await zfs.change({ program: "zfs", args, doing: "closing a template", isDone }, signal);
+  if (outcome.kind === "refused" && outcome.failure !== "exists") throw storageError("closing a template", outcome);
+  await removeMountpoint(path);
+}
+
+async function removeDataset(room: ZfsRoom, base: BaseRef, signal: AbortSignal): Promise<void> {
+  const { datasets, layout, mounts, flavor, limits } = room;
+  const name = layout.base(base);
+  if ((await datasets.find(name, signal)) === undefined) return;
+  const patienceMs = limits.busyPatienceMs;
+  const path = layout.baseMount(base);
+  await mounts.unmount({ dataset: name, path }, { flavor, patienceMs, signal });
+  const outcome = await datasets.destroy(name, { reach: "alone", patienceMs, signal });
+  if (outcome.kind === "refused") {
+    throw outcome.failure === "dependents" ? baseInUse(base) : storageError("destroying a template", outcome);
+  }
+  await removeMountpoint(path);
+}
+
+/** Empty directories are all that is left where something was mounted; one that is in use stays. */
+export async function removeMountpoint(path: string): Promise<void> {
+  for (const directory of [path, dirname(path)]) await rmdir(directory).catch(() => undefined);
+}
+
+function toBaseInfo({ name, digest }: BaseRef, snapshot: Dataset): BaseInfo {
+  return { name, digest, createdAtMs: snapshot.createdAtMs, referencedBytes: snapshot.referencedBytes };
+}

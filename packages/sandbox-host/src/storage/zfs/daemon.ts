@@ -1,0 +1,106 @@
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { type Clock, SandboxError } from "@turnbox/core";
+import type { Mounts, MountTarget } from "./mounts.ts";
+import type { ZfsCommand } from "./zfs-command.ts";
+
+/** Directories that the daemon needs and does not make. */
+const DAEMON_DIRECTORIES = ["/var/run/zfs", "/var/lock/zfs", "/var/lib/zfs"] as const;
+const PROBE_DEADLINE_MS = 3000;
+const START_DEADLINE_MS = 10_000;
+/** A killed daemon holds its lock until the kernel has taken its memory and mounts apart, most of a second. */
+const START_PATIENCE_MS = 15_000;
+const POLL_MS = 100;
+const NEVER = new AbortController().signal;
+
+export interface DaemonOptions {
+  readonly zfs: ZfsCommand;
+  readonly mounts: Mounts;
+  readonly clock: Clock;
+  /** Where the pid file and the output of a daemon that we start go. */
+  readonly directory: string;
+  readonly mountRoot: string;
+}
+
+/**
+ * Brings the zfs-fuse daemon to where it answers, and takes away mounts of ours that a dead one has left. Answers what was
+ * mounted there, to be mounted again once the pool is imported.
+ *
+ * The daemon serves every home of the machine: it is started where there is none, and never stopped. It allows one of its
+ * kind by a lock of its own, so hosts that start at the same moment may all try: one daemon stays, and all look for
+ * whether one answers, not for whether theirs did.
+ */
+export async function ensureDaemon(options: DaemonOptions, signal: AbortSignal): Promise<readonly MountTarget[]> {
+  const presence = await probe(options.zfs, signal);
+  if (presence === "answers") return await detachDead(options, signal);
+  // One that is only slow still serves its mounts, so nothing is taken away from under it.
+  if (presence === "silent")
+    throw new SandboxError("STORAGE_UNAVAILABLE", "the zfs-fuse daemon runs and does not answer");
+  const lost = await detachAll(options, signal);
+  await startUntilAnswering(options, signal);
+  return lost;
+}
+
+/**
+ * For the end of a home: whether a daemon is there that may hold the pool. Where there is none, what it left mounted is
+ * taken away; one that is silent may hold it, and is an error.
+ */
+export async function findDaemon(options: DaemonOptions, signal: AbortSignal): Promise<"present" | "absent"> {
+  const presence = await probe(options.zfs, signal);
+  if (presence === "silent")
+    throw new SandboxError("STORAGE_UNAVAILABLE", "the zfs-fuse daemon runs and does not answer");
+  if (presence === "answers") await detachDead(options, signal);
+  else await detachAll(options, signal);
+  return presence === "answers" ? "present" : "absent";
+}
+
+async function probe(zfs: ZfsCommand, signal: AbortSignal): Promise<"answers" | "silent" | "absent"> {
+  const outcome = await zfs.attempt(
+    { program: "zpool", args: ["list", "-H", "-o", "name"], deadlineMs: PROBE_DEADLINE_MS },
+    signal,
+  );
+  if (outcome.kind === "unknown") return "silent";
+  if (outcome.kind === "done") return "answers";
+  if (outcome.failure === "permission") throw new SandboxError("STORAGE_UNAVAILABLE", "zfs needs to run as root");
+  return outcome.failure === "daemon-not-running" ? "absent" : "answers";
+}
+
+async function startUntilAnswering({ zfs, clock, directory }: DaemonOptions, signal: AbortSignal): Promise<void> {
+  for (const needed of DAEMON_DIRECTORIES) await mkdir(needed, { recursive: true });
+  const pidPath = join(directory, "zfs-fuse.pid");
+  const args = ["--no-kstat-mount", "--pidfile", pidPath];
+  const outputPath = join(directory, "zfs-fuse.log");
+  const startedMs = clock.monotonicMs();
+  let presence: "answers" | "silent" | "absent" = "absent";
+  while (clock.monotonicMs() - startedMs < START_PATIENCE_MS) {
+    if (presence === "absent") {
+      // It refuses to start over a pid file that is there, whoever's it was.
+      await rm(pidPath, { force: true });
+      // Its life is not tied to this call: only its own deadline ends the start.
+      await zfs.attempt({ program: "zfs-fuse", args, outputPath, deadlineMs: START_DEADLINE_MS }, NEVER);
+    }
+    presence = await probe(zfs, signal);
+    if (presence === "answers") return;
+    await clock.sleep(POLL_MS, { signal });
+  }
+  throw new SandboxError("STORAGE_UNAVAILABLE", "the zfs-fuse daemon was started and does not answer");
+}
+
+async function detachAll({ mounts, mountRoot }: DaemonOptions, signal: AbortSignal): Promise<readonly MountTarget[]> {
+  const lost = await mounts.below(mountRoot);
+  for (const { path } of lost) await mounts.detach(path, signal);
+  return lost.map(toTarget);
+}
+
+/** The daemon answers, yet mounts of an earlier one may hang about. */
+async function detachDead({ mounts, mountRoot }: DaemonOptions, signal: AbortSignal): Promise<readonly MountTarget[]> {
+  const present = await mounts.below(mountRoot);
+  const alive = await mounts.answering([...new Set(present.map(({ path }) => path))], signal);
+  const dead = present.filter(({ path }) => !alive.has(path));
+  for (const { path } of dead) await mounts.detach(path, signal);
+  return dead.map(toTarget);
+}
+
+function toTarget({ source, path }: { readonly source: string; readonly path: string }): MountTarget {
+  return { dataset: source, path };
+}

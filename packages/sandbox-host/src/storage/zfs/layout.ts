@@ -1,0 +1,65 @@
+import { join } from "node:path";
+import type { BaseRef, HeadRef } from "../storage.ts";
+
+/** Where things are, in the pool and on the disk. Names are derived from ids, so that looking needs no memory. */
+export interface Layout {
+  readonly pool: string;
+  /** The value of the ownership mark. */
+  readonly home: string;
+  readonly poolDirectory: string;
+  readonly imagePath: string;
+  readonly mountRoot: string;
+  readonly bases: string;
+  readonly sessions: string;
+  readonly journals: string;
+  /** An empty dataset with a reservation: tenants never fill the pool, and what frees space always has room to work. */
+  readonly reserved: string;
+  baseName(name: string): string;
+  base(base: BaseRef): string;
+  baseSnapshot(base: BaseRef): string;
+  baseMount(base: BaseRef): string;
+  session(token: string): string;
+  sessionMount(token: string): string;
+  head(head: HeadRef): string;
+  headMount(head: HeadRef): string;
+}
+
+export interface LayoutOptions {
+  /** Ten hex digits or more that belong to the real path of the home. */
+  readonly homeId: string;
+  readonly poolDirectory: string;
+  readonly mountRoot: string;
+}
+
+export function createLayout({ homeId, poolDirectory, mountRoot }: LayoutOptions): Layout {
+  const pool = `tbx${homeId.slice(0, 10)}`;
+  const bases = `${pool}/bases`;
+  const sessions = `${pool}/sessions`;
+  const base = (ref: BaseRef): string => `${bases}/${ref.name}/${ref.digest}`;
+  return {
+    pool,
+    home: homeId,
+    poolDirectory,
+    imagePath: join(poolDirectory, "pool.img"),
+    mountRoot,
+    bases,
+    sessions,
+    journals: `${pool}/journals`,
+    reserved: `${pool}/reserved`,
+    baseName: (name) => `${bases}/${name}`,
+    base,
+    baseSnapshot: (ref) => `${base(ref)}@base`,
+    // Tokens never begin with a dot.
+    baseMount: (ref) => join(mountRoot, ".bases", ref.name, ref.digest),
+    session: (token) => `${sessions}/${token}`,
+    sessionMount: (token) => join(mountRoot, token),
+    head: ({ token, generation }) => `${sessions}/${token}/g${generation}`,
+    headMount: ({ token, generation }) => join(mountRoot, token, `g${generation}`),
+  };
+}
+
+/** The generation in the name of a head or of one of its snapshots. */
+export function generationOf(dataset: string): number | undefined {
+  const digits = /\/g(\d+)(@|$)/.exec(dataset)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}

@@ -1,0 +1,103 @@
+import { readFile } from "node:fs/promises";
+import { type Clock, SandboxError } from "@turnbox/core";
+import { type Patience, retryWhileBusy } from "./busy.ts";
+import { storageError } from "./failure.ts";
+import { type Mount, parseMountTable } from "./parse.ts";
+import type { ZfsCommand } from "./zfs-command.ts";
+
+const ANSWER_DEADLINE_MS = 5000;
+
+/** A dataset and the directory where it belongs. */
+export interface MountTarget {
+  readonly dataset: string;
+  readonly path: string;
+}
+
+/**
+ * What is mounted, from the kernel's table. Nothing here touches a mounted directory from this process: a mount whose
+ * daemon hangs would take a thread of the pool with it for ever.
+ */
+export interface Mounts {
+  /** All mounts below the directory, the deepest and latest first, which is the order to unmount them in. */
+  below(directory: string): Promise<readonly Mount[]>;
+  isMounted(target: MountTarget): Promise<boolean>;
+  mount(target: MountTarget, signal: AbortSignal): Promise<void>;
+  /** Where it stays mounted because of a user, `STORAGE_UNAVAILABLE`. */
+  unmount(target: MountTarget, patience: Omit<Patience, "clock">): Promise<void>;
+  /** Takes dead mounts out of sight; whoever has files open there keeps getting errors. */
+  detach(path: string, signal: AbortSignal): Promise<void>;
+  /** Those of the paths whose filesystem answers a child process. */
+  answering(paths: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>>;
+}
+
+export interface MountsOptions {
+  readonly zfs: ZfsCommand;
+  readonly clock: Clock;
+  /** The table of the mount namespace that the commands run in. */
+  readonly mountTablePath: string;
+}
+
+export function createMounts({ zfs, clock, mountTablePath }: MountsOptions): Mounts {
+  const table = async (): Promise<readonly Mount[]> => parseMountTable(await readFile(mountTablePath, "utf8"));
+  const find = async ({ dataset, path }: MountTarget): Promise<Mount | undefined> =>
+    (await table()).findLast((mount) => mount.path === path && mount.source === dataset);
+
+  const isMounted: Mounts["isMounted"] = async (target) => (await find(target)) !== undefined;
+
+  const mount: Mounts["mount"] = async (target, signal) => {
+    const doing = "mounting";
+    if (!(await isMounted(target))) {
+      const outcome = await zfs.change(
+        {
+          program: "zfs",
+          args: ["mount", "-o", "nosuid,nodev", target.dataset],
+          doing,
+          isDone: () => isMounted(target),
+        },
+        signal,
+      );
+      if (outcome.kind === "refused" && !(await isMounted(target))) throw storageError(doing, outcome);
+    }
+    const mounted = await find(target);
+    if (mounted === undefined)
+      throw new SandboxError("STORAGE_UNAVAILABLE", "the mount did not appear in the mount table");
+    if (mounted.options.has("nosuid") && mounted.options.has("nodev")) return;
+    // `zfs clone` mounts by itself, and zfs-fuse does so without regard to setuid=off and devices=off.
+    await zfs.read(
+      "hardening a mount",
+      { program: "mount", args: ["-o", "remount,bind,nosuid,nodev", "--", target.path] },
+      signal,
+    );
+  };
+
+  const unmount: Mounts["unmount"] = async (target, patience) => {
+    const doing = "unmounting";
+    if (!(await isMounted(target))) return;
+    const isDone = async (): Promise<boolean> => !(await isMounted(target));
+    const outcome = await retryWhileBusy(
+      () => zfs.change({ program: "zfs", args: ["unmount", target.dataset], doing, isDone }, patience.signal),
+      { clock, ...patience },
+    );
+    if (outcome.kind === "refused" && !(await isDone())) throw storageError(doing, outcome);
+  };
+
+  return {
+    below: async (directory) => (await table()).filter((entry) => entry.path.startsWith(`${directory}/`)).reverse(),
+    isMounted,
+    mount,
+    unmount,
+    detach: async (path, signal) => {
+      await zfs.attempt({ program: "umount", args: ["-l", "--", path], deadlineMs: ANSWER_DEADLINE_MS }, signal);
+    },
+    answering: async (paths, signal) => {
+      if (paths.length === 0) return new Set();
+      // Of the filesystem, not of the directory: the kernel answers the latter from its cache long after a daemon's death.
+      const args = ["--file-system", "--format=%T", "--", ...paths];
+      const outcome = await zfs.attempt({ program: "stat", args, deadlineMs: ANSWER_DEADLINE_MS }, signal);
+      if (outcome.kind === "unknown")
+        throw new SandboxError("STORAGE_UNAVAILABLE", "the mounts do not answer", { cause: outcome.cause });
+      if (outcome.kind === "done") return new Set(paths);
+      return new Set(paths.filter((path) => !outcome.stderr.includes(`'${path}'`)));
+    },
+  };
+}

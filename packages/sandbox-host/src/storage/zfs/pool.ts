@@ -1,0 +1,199 @@
+import { access, mkdir, open } from "node:fs/promises";
+import { SandboxError } from "@turnbox/core";
+import type { StorageStatus } from "../storage.ts";
+import { type Patience, retryWhileBusy } from "./busy.ts";
+import { storageError } from "./failure.ts";
+import type { Layout } from "./layout.ts";
+import { HOME_PROPERTY, property, toProperties } from "./marks.ts";
+import { parseBytes, parseColumns, parseProperties, parseVdevs } from "./parse.ts";
+import type { ZfsCommand } from "./zfs-command.ts";
+
+const POOL_DEADLINE_MS = 120_000;
+const SMALLEST_RESERVE_BYTES = 64 * 1024 * 1024;
+const RESERVE_SHARE = 0.02;
+
+export interface PoolOptions {
+  readonly zfs: ZfsCommand;
+  readonly layout: Layout;
+  readonly sizeBytes: number;
+}
+
+/** Brings the home's pool to where it serves: found imported, imported, or made. Another's pool is never touched. */
+export async function ensurePool(options: PoolOptions, signal: AbortSignal): Promise<void> {
+  const { zfs, layout } = options;
+  if (!(await isImported(zfs, layout, signal)) && !(await importPool(zfs, layout, signal)))
+    await createPool(options, signal);
+  await assertOurs(zfs, layout, signal);
+  await ensureDatasets(options, signal);
+}
+
+async function isImported(zfs: ZfsCommand, { pool }: Layout, signal: AbortSignal): Promise<boolean> {
+  const outcome = await zfs.attempt({ program: "zpool", args: ["list", "-H", "-o", "name", pool] }, signal);
+  if (outcome.kind === "done") return true;
+  if (outcome.kind === "refused" && outcome.failure === "not-found") return false;
+  if (outcome.kind === "refused") throw storageError("looking for the pool", outcome);
+  throw new SandboxError("STORAGE_UNAVAILABLE", "looking for the pool was not answered", { cause: outcome.cause });
+}
+
+/** `false` where the image holds no pool of this name. */
+async function importPool(zfs: ZfsCommand, layout: Layout, signal: AbortSignal): Promise<boolean> {
+  if (!(await exists(layout.imagePath))) return false;
+  const isDone = (probe: AbortSignal): Promise<boolean> => isImported(zfs, layout, probe);
+  const args = ["import", "-d", layout.poolDirectory, "-o", "cachefile=none", layout.pool];
+  const outcome = await zfs.change(
+    { program: "zpool", args, deadlineMs: POOL_DEADLINE_MS, doing: "importing the pool", isDone },
+    signal,
+  );
+  // An import that could not mount something is refused, and done.
+  if (outcome.kind === "done" || (await isDone(signal))) return true;
+  if (outcome.failure === "not-found" || /no pools available|no such pool/i.test(outcome.stderr)) return false;
+  throw storageError("importing the pool", outcome);
+}
+
+/** Never with -f: an image that holds the remains of any pool is refused by zpool itself. */
+async function createPool({ zfs, layout, sizeBytes }: PoolOptions, signal: AbortSignal): Promise<void> {
+  await mkdir(layout.poolDirectory, { recursive: true, mode: 0o700 });
+  {
+    await using image = await open(layout.imagePath, "a", 0o600);
+    if ((await image.stat()).size === 0) await image.truncate(sizeBytes);
+  }
+  const rootProperties = [
+    "mountpoint=none",
+    "canmount=off",
+    "atime=off",
+    "setuid=off",
+    "devices=off",
+    `${HOME_PROPERTY}=${layout.home}`,
+  ];
+  const args = [
+    "create",
+    "-o",
+    "cachefile=none",
+    ...rootProperties.flatMap((value) => ["-O", value]),
+    layout.pool,
+    layout.imagePath,
+  ];
+  const isDone = (probe: AbortSignal): Promise<boolean> => isImported(zfs, layout, probe);
+  const outcome = await zfs.change(
+    { program: "zpool", args, deadlineMs: POOL_DEADLINE_MS, doing: "making the pool", isDone },
+    signal,
+  );
+  if (outcome.kind === "refused" && !(await isDone(signal))) throw storageError("making the pool", outcome);
+}
+
+/** A pool of our name that is made of something else, or marked as another's, is somebody else's. */
+async function assertOurs(zfs: ZfsCommand, { pool, home, imagePath }: Layout, signal: AbortSignal): Promise<void> {
+  const status = await zfs.read("reading the pool", { program: "zpool", args: ["status", pool] }, signal);
+  const marks = await zfs.read(
+    "reading the pool",
+    { program: "zfs", args: ["get", "-Hp", "-o", "value", HOME_PROPERTY, pool] },
+    signal,
+  );
+  const vdevs = parseVdevs(status, pool);
+  if (vdevs.length === 1 && vdevs[0] === imagePath && marks.trim() === home) return;
+  throw new SandboxError(
+    "STORAGE_UNAVAILABLE",
+    `the pool ${pool} is imported, but is not this home's; it is left alone`,
+    {
+      metadata: { pool },
+    },
+  );
+}
+
+/** Ends the home's pool with all that is in it, for good. Where it is not imported, its image is all there is of it. */
+export async function destroyPool(
+  { zfs, layout }: Pick<PoolOptions, "zfs" | "layout">,
+  patience: Patience,
+): Promise<void> {
+  const { signal } = patience;
+  const isDone = async (probe: AbortSignal): Promise<boolean> => !(await isImported(zfs, layout, probe));
+  if (await isDone(signal)) return;
+  await assertOurs(zfs, layout, signal);
+  const doing = "destroying the pool";
+  const change = {
+    program: "zpool",
+    args: ["destroy", layout.pool],
+    deadlineMs: POOL_DEADLINE_MS,
+    doing,
+    isDone,
+  } as const;
+  const outcome = await retryWhileBusy(() => zfs.change(change, signal), patience);
+  if (outcome.kind === "refused" && !(await isDone(signal))) throw storageError(doing, outcome);
+}
+
+async function ensureDatasets({ zfs, layout, sizeBytes }: PoolOptions, signal: AbortSignal): Promise<void> {
+  const listing = await zfs.read(
+    "listing datasets",
+    { program: "zfs", args: ["list", "-H", "-d", "1", "-t", "filesystem", "-o", "name", layout.pool] },
+    signal,
+  );
+  const present = new Set(parseColumns(listing).map(([name]) => name));
+  const reserveBytes = Math.max(SMALLEST_RESERVE_BYTES, Math.floor(sizeBytes * RESERVE_SHARE));
+  const wanted: readonly (readonly [string, readonly string[]])[] = [
+    [layout.reserved, property("refreservation", String(reserveBytes))],
+    [layout.bases, []],
+    [layout.sessions, []],
+    [layout.journals, []],
+  ];
+  for (const [dataset, more] of wanted.filter(([name]) => !present.has(name))) {
+    const args = [
+      "create",
+      ...property("mountpoint", "none"),
+      ...property("canmount", "off"),
+      ...toProperties(layout.home, {}),
+      ...more,
+      dataset,
+    ];
+    const outcome = await zfs.change(
+      { program: "zfs", args, doing: "making a dataset", isDone: () => Promise.resolve(false) },
+      signal,
+    );
+    if (outcome.kind === "refused" && outcome.failure !== "exists") throw storageError("making a dataset", outcome);
+  }
+}
+
+/** What the pool says of itself. What does not answer is `unavailable`, not an error: this is asked to find that out. */
+export async function readPoolStatus(zfs: ZfsCommand, layout: Layout, signal: AbortSignal): Promise<StorageStatus> {
+  const unavailable = (detail: string): StorageStatus => ({
+    state: "unavailable",
+    detail,
+    sizeBytes: 0,
+    usedBytes: 0,
+    availableBytes: 0,
+  });
+  const health = await zfs.attempt({ program: "zpool", args: ["list", "-H", "-o", "health", layout.pool] }, signal);
+  if (health.kind === "refused") return unavailable(health.failure);
+  if (health.kind === "unknown") return unavailable("no answer");
+  const word = health.stdout.trim();
+  const args = [
+    "get",
+    "-Hp",
+    "-o",
+    "name,property,source,value",
+    "used,available,usedbyrefreservation",
+    layout.pool,
+    layout.reserved,
+  ];
+  const space = await zfs.attempt({ program: "zfs", args }, signal);
+  if (space.kind !== "done") return unavailable(space.kind === "refused" ? space.failure : "no answer");
+  const datasets = parseProperties(space.stdout);
+  const pool = datasets.get(layout.pool);
+  const reserveBytes = parseBytes(datasets.get(layout.reserved)?.get("usedbyrefreservation")?.value);
+  // The reserve belongs to nobody, so it is neither used nor to be had.
+  const usedBytes = Math.max(0, parseBytes(pool?.get("used")?.value) - reserveBytes);
+  const availableBytes = parseBytes(pool?.get("available")?.value);
+  return { state: poolState(word), detail: word, sizeBytes: usedBytes + availableBytes, usedBytes, availableBytes };
+}
+
+/** Only two words mean that the pool serves; every other one, known or not, means that it does not. */
+export function poolState(health: string): StorageStatus["state"] {
+  if (health === "ONLINE") return "online";
+  return health === "DEGRADED" ? "degraded" : "unavailable";
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,169 @@
+import { SandboxError } from "@turnbox/core";
+import { checkMarks, checkToken, sessionNotFound, snapshotInUse } from "../names.ts";
+import type { Head, SessionInventory, SessionSpec, StorageCall } from "../storage.ts";
+import type { Lineage, MarkedDataset } from "./datasets.ts";
+import { storageError } from "./failure.ts";
+import { cloneHead, endHead, resolveOrigin } from "./heads.ts";
+import { generationOf } from "./layout.ts";
+import { property, toProperties } from "./marks.ts";
+import { UNDO_DEADLINE_MS, type ZfsRoom } from "./zfs-room.ts";
+
+/**
+ * The agent's bound is a refquota, so that deleting files always frees room; the session's place has a wider plain quota
+ * over all heads and snapshots.
+ */
+export async function createSession(room: ZfsRoom, spec: SessionSpec, { signal }: StorageCall): Promise<Head> {
+  checkToken(spec.token);
+  checkMarks(spec.marks);
+  const from = await resolveOrigin(room, spec.origin, signal);
+  const refquotaBytes = spec.quotaBytes === undefined ? undefined : from.referencedBytes + spec.quotaBytes;
+  const { token, marks } = spec;
+  try {
+    await makePlace(room, { token, marks, refquotaBytes }, signal);
+    return await cloneHead(
+      room,
+      { token, generation: 1, marks, from, ...(refquotaBytes === undefined ? {} : { refquotaBytes }) },
+      signal,
+    );
+  } catch (thrown) {
+    await removeEmptyPlace(room, token);
+    throw thrown;
+  }
+}
+
+async function makePlace(
+  { zfs, layout, datasets, limits }: ZfsRoom,
+  spec: Pick<SessionSpec, "token" | "marks"> & { readonly refquotaBytes: number | undefined },
+  signal: AbortSignal,
+): Promise<void> {
+  const name = layout.session(spec.token);
+  const quota =
+    spec.refquotaBytes === undefined
+      ? []
+      : property("quota", String(Math.ceil(spec.refquotaBytes * limits.quotaFactor)));
+  const place = [
+    ...property("mountpoint", "none"),
+    ...property("canmount", "off"),
+    ...quota,
+    ...toProperties(layout.home, spec.marks),
+  ];
+  const isDone = async (probe: AbortSignal): Promise<boolean> => (await datasets.find(name, probe)) !== undefined;
+  const outcome = await zfs.change(
+    { program: "zfs", args: ["create", ...place, name], doing: "making a session's place", isDone },
+    signal,
+  );
+  if (outcome.kind === "done") return;
+  if (outcome.failure !== "exists") throw storageError("making a session's place", outcome);
+  await datasets.find(name, signal);
+}
+
+/** Undoes `makePlace` where no head came to be; one that holds anything is refused by zfs and stays. */
+async function removeEmptyPlace({ datasets, layout, limits }: ZfsRoom, token: string): Promise<void> {
+  const signal = AbortSignal.timeout(UNDO_DEADLINE_MS);
+  const name = layout.session(token);
+  try {
+    if ((await datasets.find(name, signal)) === undefined) return;
+    await datasets.destroy(name, { reach: "alone", patienceMs: limits.busyPatienceMs, signal });
+  } catch {
+    // What is left is found by the inventory, and the same call again goes on from it.
+  }
+}
+
+/**
+ * All or nothing as far as others are concerned: where another session was cloned from this one, nothing is touched. A
+ * head that stays busy is left unmounted, and the same call again goes on.
+ */
+export async function destroySession(room: ZfsRoom, token: string, { signal }: StorageCall): Promise<void> {
+  checkToken(token);
+  const { datasets, layout, limits, clock } = room;
+  const place = layout.session(token);
+  const [present, lineages] = await Promise.all([
+    datasets.tree(place, signal),
+    datasets.lineages(layout.sessions, signal),
+  ]);
+  if (present.length === 0) {
+    // Ours is gone; somebody else's is an error.
+    await datasets.find(place, signal);
+    return;
+  }
+  const within = (name: string): boolean => name.startsWith(`${place}/`);
+  if (lineages.some(({ name, origin }) => within(origin) && !within(name))) throw snapshotInUse("the session");
+  const ours = new Set(present.map(({ name }) => name));
+  const heads = lineages.filter(({ name }) => within(name));
+  if (heads.some(({ name }) => !ours.has(name) || generationOf(name) === undefined)) {
+    throw new SandboxError(
+      "STORAGE_UNAVAILABLE",
+      "the session's place holds a dataset that is not this home's; it is left alone",
+    );
+  }
+  const startedMs = clock.monotonicMs();
+  const patienceMs = (): number => Math.max(0, limits.destroyPatienceMs - (clock.monotonicMs() - startedMs));
+  for (const { name } of dependantsFirst(heads)) {
+    await endHead(room, { token, generation: generationOf(name) ?? 0 }, { patienceMs: patienceMs(), signal });
+  }
+  const outcome = await datasets.destroy(place, { reach: "alone", patienceMs: patienceMs(), signal });
+  if (outcome.kind === "refused") throw storageError("destroying a session's place", outcome);
+}
+
+/** Heads in an order in which each is free of clones when its turn comes. */
+export function dependantsFirst(heads: readonly Lineage[]): readonly Lineage[] {
+  const left = new Set(heads);
+  const order: Lineage[] = [];
+  while (left.size > 0) {
+    const free = [...left].filter((head) => ![...left].some(({ origin }) => origin.startsWith(`${head.name}@`)));
+    if (free.length === 0) throw new SandboxError("INTERNAL", "heads depend on one another in a circle");
+    for (const head of free) {
+      order.push(head);
+      left.delete(head);
+    }
+  }
+  return order;
+}
+
+export async function usedBytes(
+  { datasets, layout }: ZfsRoom,
+  token: string,
+  { signal }: StorageCall,
+): Promise<number> {
+  checkToken(token);
+  const place = await datasets.find(layout.session(token), signal);
+  if (place === undefined) throw sessionNotFound();
+  return place.usedBytes;
+}
+
+export async function inventory(
+  { datasets, layout, mounts }: ZfsRoom,
+  { signal }: StorageCall,
+): Promise<readonly SessionInventory[]> {
+  const tree = await datasets.tree(layout.sessions, signal);
+  const mounted = new Set((await mounts.below(layout.mountRoot)).map(({ source }) => source));
+  const tokenOf = (name: string): string => name.slice(layout.sessions.length + 1).split(/[/@]/)[0] ?? "";
+  const bySession = Map.groupBy(
+    tree.filter(({ name }) => name !== layout.sessions),
+    ({ name }) => tokenOf(name),
+  );
+  return [...bySession].flatMap(([token, datasetsOfIt]) => {
+    const place = datasetsOfIt.find(({ name }) => name === layout.session(token));
+    return place === undefined ? [] : [toInventory({ token, place, all: datasetsOfIt, mounted })];
+  });
+}
+
+function toInventory(found: {
+  readonly token: string;
+  readonly place: MarkedDataset;
+  readonly all: readonly MarkedDataset[];
+  readonly mounted: ReadonlySet<string>;
+}): SessionInventory {
+  const { token, place, all, mounted } = found;
+  return {
+    token,
+    marks: place.marks,
+    heads: all.flatMap(({ name, kind, marks }) => {
+      const generation = kind === "filesystem" ? generationOf(name) : undefined;
+      return generation === undefined
+        ? []
+        : [{ token, generation, mounted: mounted.has(name) ? "yes" : "no", marks } as const];
+    }),
+    snapshots: all.filter(({ kind }) => kind === "snapshot").map(({ name }) => name.slice(name.indexOf("@") + 1)),
+  };
+}

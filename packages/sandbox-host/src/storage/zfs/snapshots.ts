@@ -1,0 +1,129 @@
+import { SandboxError } from "@turnbox/core";
+import {
+  checkHead,
+  checkMarks,
+  checkSnapshot,
+  checkToken,
+  headNotFound,
+  sessionNotFound,
+  snapshotInUse,
+} from "../names.ts";
+import type { HeadRef, Marks, SnapshotInfo, SnapshotRef, StorageCall } from "../storage.ts";
+import type { Dataset, MarkedDataset } from "./datasets.ts";
+import { storageError } from "./failure.ts";
+import { generationOf } from "./layout.ts";
+import { toProperties } from "./marks.ts";
+import type { ZfsRoom } from "./zfs-room.ts";
+
+/** A session that has used up all but this share of its outer quota gets no further snapshot. */
+const OUTER_QUOTA_MARGIN = 1 / 64;
+
+/**
+ * Flushes, then takes the snapshot. Marks are set by `zfs snapshot` itself, so a snapshot without its marks is never seen.
+ * The flush is a child with a deadline; without it, what the sandbox wrote to mapped memory is missing.
+ */
+export async function seal(
+  room: ZfsRoom,
+  head: HeadRef,
+  { name, marks, signal }: StorageCall & { readonly name: string; readonly marks: Marks },
+): Promise<SnapshotInfo> {
+  checkHead(head);
+  checkSnapshot({ token: head.token, name });
+  checkMarks(marks);
+  const { zfs, layout, datasets } = room;
+  const dataset = `${layout.head(head)}@${name}`;
+  const [roomLeft] = await Promise.all([findRoomLeft(room, head, signal), flush(room, head, signal)]);
+  if (roomLeft === "no") {
+    const present = await datasets.findMarked(dataset, signal);
+    if (present === undefined) throw spaceExhausted();
+    return toSnapshotInfo(head.token, present);
+  }
+  const args = ["snapshot", ...toProperties(layout.home, marks), dataset];
+  const isDone = async (probe: AbortSignal): Promise<boolean> => (await datasets.find(dataset, probe)) !== undefined;
+  const outcome = await zfs.change({ program: "zfs", args, doing: "taking a snapshot", isDone }, signal);
+  if (outcome.kind === "refused" && outcome.failure !== "exists") {
+    if (outcome.failure === "not-found") throw headNotFound(head);
+    throw outcome.failure === "quota" ? spaceExhausted() : storageError("taking a snapshot", outcome);
+  }
+  const isNew = outcome.kind === "done";
+  const snapshot = isNew ? await datasets.find(dataset, signal) : await datasets.findMarked(dataset, signal);
+  if (snapshot === undefined) throw new SandboxError("STORAGE_UNAVAILABLE", "the snapshot that was taken is not there");
+  return toSnapshotInfo(head.token, { marks, ...snapshot });
+}
+
+async function flush({ zfs, layout, mounts, limits }: ZfsRoom, head: HeadRef, signal: AbortSignal): Promise<void> {
+  const path = layout.headMount(head);
+  // What is not mounted has been flushed by its unmount.
+  if (!(await mounts.isMounted({ dataset: layout.head(head), path }))) return;
+  await zfs.read(
+    "flushing a head",
+    { program: "sync", args: ["-f", "--", path], deadlineMs: limits.flushDeadlineMs },
+    signal,
+  );
+}
+
+/**
+ * Snapshots take from the outer quota, and once it is full the agent cannot even delete. zfs takes a snapshot all the
+ * same, so the refusal is made here, while there is room left to work in.
+ */
+async function findRoomLeft({ datasets, layout }: ZfsRoom, head: HeadRef, signal: AbortSignal): Promise<"yes" | "no"> {
+  const place = await datasets.find(layout.session(head.token), signal);
+  if (place === undefined) throw headNotFound(head);
+  return place.quotaBytes > 0 && place.quotaBytes - place.usedBytes < place.quotaBytes * OUTER_QUOTA_MARGIN
+    ? "no"
+    : "yes";
+}
+
+function spaceExhausted(): SandboxError {
+  return new SandboxError("SNAPSHOT_SPACE_EXHAUSTED", "the session's files and snapshots use up its outer quota");
+}
+
+export async function listSnapshots(
+  { datasets, layout }: ZfsRoom,
+  token: string,
+  { signal }: StorageCall,
+): Promise<readonly SnapshotInfo[]> {
+  checkToken(token);
+  const tree = await datasets.tree(layout.session(token), signal);
+  if (tree.length === 0) throw sessionNotFound();
+  return tree.filter(({ kind }) => kind === "snapshot").map((snapshot) => toSnapshotInfo(token, snapshot));
+}
+
+export async function destroySnapshot(room: ZfsRoom, ref: SnapshotRef, { signal }: StorageCall): Promise<void> {
+  checkSnapshot(ref);
+  const snapshot = await findSnapshot(room, ref, signal);
+  if (snapshot === undefined) return;
+  const outcome = await room.datasets.destroy(snapshot.name, {
+    reach: "alone",
+    patienceMs: room.limits.busyPatienceMs,
+    signal,
+  });
+  if (outcome.kind === "refused") {
+    throw outcome.failure === "dependents"
+      ? snapshotInUse("the snapshot")
+      : storageError("destroying a snapshot", outcome);
+  }
+}
+
+/** Looked up by name among all heads: a promoted head takes snapshots over from another. */
+export async function findSnapshot(
+  { datasets, layout }: ZfsRoom,
+  ref: SnapshotRef,
+  signal: AbortSignal,
+): Promise<Dataset | undefined> {
+  const names = await datasets.snapshotNames(layout.session(ref.token), signal);
+  const name = names.find((candidate) => candidate.endsWith(`@${ref.name}`));
+  return name === undefined ? undefined : await datasets.find(name, signal);
+}
+
+function toSnapshotInfo(token: string, snapshot: MarkedDataset): SnapshotInfo {
+  return {
+    token,
+    name: snapshot.name.slice(snapshot.name.indexOf("@") + 1),
+    generation: generationOf(snapshot.name) ?? 0,
+    createdAtMs: snapshot.createdAtMs,
+    usedBytes: snapshot.usedBytes,
+    referencedBytes: snapshot.referencedBytes,
+    marks: snapshot.marks,
+  };
+}

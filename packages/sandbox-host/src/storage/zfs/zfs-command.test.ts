@@ -1,0 +1,175 @@
+import { describe, expect, it } from "@jest/globals";
+import { systemClock } from "@turnbox/core";
+import { createScriptedCommandRunner, type ScriptedAnswer } from "@turnbox/core/testing";
+import { retryWhileBusy } from "./busy.ts";
+import { detectFlavor } from "./flavor.ts";
+import { poolState } from "./pool.ts";
+import { dependantsFirst } from "./sessions.ts";
+import { createZfsCommand } from "./zfs-command.ts";
+
+const { signal } = new AbortController();
+const BUSY = { kind: "exits", exitCode: 1, stderr: "cannot destroy 'a/b': dataset is busy\n" } as const;
+
+function createScripted(...answers: readonly ScriptedAnswer[]) {
+  const left = [...answers];
+  const runner = createScriptedCommandRunner(
+    () => left.shift() ?? { kind: "exits", exitCode: 99, stderr: "not scripted" },
+  );
+  return { runner, zfs: createZfsCommand({ runner, clock: systemClock, deadlineMs: 1000 }) };
+}
+
+describe("createZfsCommand", () => {
+  it("gives every child a deadline, the C locale and no shell", async () => {
+    const { runner, zfs } = createScripted({ kind: "exits", stdout: "x\n" });
+    expect(await zfs.read("listing", { program: "zfs", args: ["list", "a; rm -rf /"] }, signal)).toBe("x\n");
+    expect(runner.calls[0]).toMatchObject({
+      command: "zfs",
+      args: ["list", "a; rm -rf /"],
+      deadlineMs: 1000,
+      env: { LC_ALL: "C" },
+    });
+  });
+
+  it("looks before it tries a change again whose outcome is unknown", async () => {
+    const { runner, zfs } = createScripted({ kind: "signaled", signal: "SIGABRT" });
+    const change = {
+      program: "zfs",
+      args: ["snapshot", "a@b"],
+      doing: "sealing",
+      isDone: () => Promise.resolve(true),
+    } as const;
+    expect(await zfs.change(change, signal)).toEqual({ kind: "done", stdout: "" });
+    expect(runner.calls).toHaveLength(1);
+  });
+
+  it("tries once more what turns out not to be done, and then says that it got no answer", async () => {
+    const change = {
+      program: "zfs",
+      args: ["snapshot", "a@b"],
+      doing: "sealing",
+      isDone: () => Promise.resolve(false),
+    } as const;
+    const second = createScripted({ kind: "signaled", signal: "SIGABRT" }, { kind: "exits" });
+    expect(await second.zfs.change(change, signal)).toMatchObject({ kind: "done" });
+    const never = createScripted({ kind: "signaled", signal: "SIGABRT" }, { kind: "signaled", signal: "SIGABRT" });
+    await expect(never.zfs.change(change, signal)).rejects.toMatchObject({
+      reason: "STORAGE_UNAVAILABLE",
+      admitted: "unknown",
+    });
+  });
+
+  it("ends a command that does not answer at its deadline", async () => {
+    const { zfs } = createScripted({ kind: "waits" });
+    const outcome = await zfs.attempt({ program: "zpool", args: ["list"], deadlineMs: 20 }, signal);
+    expect(outcome).toMatchObject({ kind: "unknown", cause: { reason: "COMMAND_OUTCOME_UNKNOWN" } });
+  });
+
+  it("is cancelled by the caller's signal, before and while a command runs", async () => {
+    const { runner, zfs } = createScripted({ kind: "waits" });
+    const cancelled = new AbortController();
+    const waiting = zfs.attempt({ program: "zfs", args: ["list"] }, cancelled.signal);
+    cancelled.abort();
+    await expect(waiting).rejects.toMatchObject({ reason: "CANCELLED" });
+    await expect(zfs.attempt({ program: "zfs", args: ["list"] }, cancelled.signal)).rejects.toMatchObject({
+      reason: "CANCELLED",
+    });
+    expect(runner.calls).toHaveLength(1);
+  });
+
+  it("names a program that is not installed", async () => {
+    const { zfs } = createScripted({ kind: "missing" });
+    await expect(zfs.attempt({ program: "zfs", args: [] }, signal)).rejects.toMatchObject({
+      reason: "COMMAND_MISSING",
+    });
+  });
+});
+
+describe("retryWhileBusy", () => {
+  const destroy = (zfs: ReturnType<typeof createScripted>["zfs"]) => () =>
+    zfs.change(
+      { program: "zfs", args: ["destroy", "a/b"], doing: "destroying", isDone: () => Promise.resolve(false) },
+      signal,
+    );
+
+  it("tries again on zfs-fuse until it is done", async () => {
+    const { runner, zfs } = createScripted(BUSY, BUSY, { kind: "exits" });
+    const outcome = await retryWhileBusy(destroy(zfs), {
+      clock: systemClock,
+      flavor: "zfs-fuse",
+      patienceMs: 3000,
+      signal,
+    });
+    expect([outcome.kind, runner.calls.length]).toEqual(["done", 3]);
+  });
+
+  it("believes OpenZFS at once", async () => {
+    const { runner, zfs } = createScripted(BUSY);
+    const outcome = await retryWhileBusy(destroy(zfs), {
+      clock: systemClock,
+      flavor: "openzfs",
+      patienceMs: 3000,
+      signal,
+    });
+    expect(outcome).toMatchObject({ kind: "refused", failure: "busy" });
+    expect(runner.calls).toHaveLength(1);
+  });
+
+  it("gives up when its patience has an end", async () => {
+    const { zfs } = createScripted(BUSY, BUSY, BUSY, BUSY, BUSY, BUSY);
+    const outcome = await retryWhileBusy(destroy(zfs), {
+      clock: systemClock,
+      flavor: "zfs-fuse",
+      patienceMs: 50,
+      signal,
+    });
+    expect(outcome).toMatchObject({ kind: "refused", failure: "busy" });
+  });
+});
+
+describe("detectFlavor", () => {
+  it.each([
+    [{ kind: "exits", stdout: "zfs-2.3.2-1~bpo12+2\nzfs-kmod-2.3.2-1~bpo12+2\n" }, "openzfs"],
+    [
+      { kind: "exits", exitCode: 2, stderr: "unrecognized command 'version'\nusage: zfs command args ...\n" },
+      "zfs-fuse",
+    ],
+    [
+      {
+        kind: "exits",
+        exitCode: 1,
+        stderr: "connect: Connection refused\nPlease make sure that the zfs-fuse daemon is running.\n",
+      },
+      "zfs-fuse",
+    ],
+    [
+      {
+        kind: "exits",
+        exitCode: 1,
+        stderr: "The ZFS modules are not loaded.\nTry running '/sbin/modprobe zfs' as root.\n",
+      },
+      "openzfs",
+    ],
+  ] as const)("reads %j as %s", async (answer, flavor) => {
+    expect(await detectFlavor(createScripted(answer).zfs, signal)).toBe(flavor);
+  });
+});
+
+describe("poolState", () => {
+  it("takes no state but ONLINE and DEGRADED for one that serves (D12)", () => {
+    expect(
+      ["ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "UNAVAIL", "REMOVED", "SUSPENDED", "", "new"].map(poolState),
+    ).toEqual(["online", "degraded", ...Array.from({ length: 7 }, () => "unavailable")]);
+  });
+});
+
+describe("dependantsFirst", () => {
+  it("puts a head behind all that was cloned from it, whatever promotion has made of their order", () => {
+    const heads = [
+      { name: "p/t/g1", origin: "p/t/g3@x" },
+      { name: "p/t/g2", origin: "p/t/g1@s" },
+      { name: "p/t/g3", origin: "p/bases/mini/ab@base" },
+      { name: "p/t/g10", origin: "p/t/g1@s" },
+    ];
+    expect(dependantsFirst(heads).map(({ name }) => name)).toEqual(["p/t/g2", "p/t/g10", "p/t/g1", "p/t/g3"]);
+  });
+});

@@ -1,0 +1,104 @@
+import { type Clock, type CommandRunner, hasReason, SandboxError } from "@turnbox/core";
+import { classifyFailure, type Failure, storageError } from "./failure.ts";
+
+/** How one invocation ended. `unknown`: it was ended before it answered, so its effect has to be looked up. */
+export type Outcome =
+  | { readonly kind: "done"; readonly stdout: string }
+  | { readonly kind: "refused"; readonly failure: Failure; readonly stderr: string }
+  | { readonly kind: "unknown"; readonly cause: SandboxError };
+
+export interface Invocation {
+  readonly program: "zfs" | "zpool" | "zfs-fuse" | "mount" | "umount" | "stat" | "sync" | "rm";
+  readonly args: readonly string[];
+  readonly deadlineMs?: number;
+  /** See `RunSpec.outputPath`. */
+  readonly outputPath?: string;
+}
+
+/** A change, and how to see that it is made. */
+export interface Change extends Invocation {
+  /** In the gerund, for messages: "taking a snapshot". */
+  readonly doing: string;
+  /** Whether the world is as if the change was made; asked where the outcome is unknown. */
+  readonly isDone: (signal: AbortSignal) => Promise<boolean>;
+}
+
+export interface ZfsCommand {
+  /** Runs once; only a missing program and the caller's own signal throw. */
+  attempt(invocation: Invocation, signal: AbortSignal): Promise<Outcome>;
+  /** Runs a command that changes nothing and answers its output. */
+  read(doing: string, invocation: Invocation, signal: AbortSignal): Promise<string>;
+  /** Makes a change. Where the outcome is unknown, looks and tries once more; answers a refusal for the caller to judge. */
+  change(change: Change, signal: AbortSignal): Promise<Exclude<Outcome, { kind: "unknown" }>>;
+}
+
+/** The whole output of one listing: about 300 bytes for each property of each dataset. */
+const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
+
+export interface ZfsCommandOptions {
+  readonly runner: CommandRunner;
+  readonly clock: Clock;
+  /** For every invocation that names none of its own. */
+  readonly deadlineMs: number;
+}
+
+/** Everything that the storage runs goes through here: an argv without a shell, a deadline, a sorted outcome. */
+export function createZfsCommand({ runner, clock, deadlineMs }: ZfsCommandOptions): ZfsCommand {
+  const attempt: ZfsCommand["attempt"] = async (invocation, signal) => {
+    throwIfAborted(signal);
+    try {
+      const result = await runner.run(
+        {
+          command: invocation.program,
+          args: invocation.args,
+          // Messages are sorted by their English text, times are read as numbers.
+          env: { LC_ALL: "C", TZ: "UTC" },
+          cwd: "/",
+          deadlineMs: invocation.deadlineMs ?? deadlineMs,
+          maxOutputBytes: MAX_OUTPUT_BYTES,
+          ...(invocation.outputPath === undefined ? {} : { outputPath: invocation.outputPath }),
+        },
+        { signal },
+      );
+      if (result.droppedBytes > 0) {
+        throw new SandboxError("STORAGE_UNAVAILABLE", `${invocation.program} wrote more than can be read`);
+      }
+      if (result.exitCode === 0) return { kind: "done", stdout: result.stdout };
+      return { kind: "refused", failure: classifyFailure(result.stderr), stderr: result.stderr };
+    } catch (thrown) {
+      throwIfAborted(signal);
+      if (hasReason(thrown, "COMMAND_OUTCOME_UNKNOWN")) return { kind: "unknown", cause: thrown };
+      throw thrown;
+    }
+  };
+
+  const read: ZfsCommand["read"] = async (doing, invocation, signal) => {
+    const outcome = await attempt(invocation, signal);
+    if (outcome.kind === "done") return outcome.stdout;
+    throw outcome.kind === "refused" ? storageError(doing, outcome) : noAnswer(doing, outcome.cause);
+  };
+
+  const change: ZfsCommand["change"] = async (wanted, signal) => {
+    for (let triesLeft = 2; ; triesLeft -= 1) {
+      const outcome = await attempt(wanted, signal);
+      if (outcome.kind !== "unknown") return outcome;
+      if (await wanted.isDone(signal)) return { kind: "done", stdout: "" };
+      if (triesLeft === 1) throw noAnswer(wanted.doing, outcome.cause);
+      await clock.sleep(50, { signal });
+    }
+  };
+
+  return { attempt, read, change };
+}
+
+function noAnswer(doing: string, cause: SandboxError): SandboxError {
+  return new SandboxError("STORAGE_UNAVAILABLE", `${doing} was not answered: ${cause.message}`, {
+    cause,
+    admitted: "unknown",
+  });
+}
+
+/** The caller's signal as the error that reaches the caller. */
+export function throwIfAborted(signal: AbortSignal): void {
+  if (signal.aborted) throw SandboxError.from(signal.reason);
+}

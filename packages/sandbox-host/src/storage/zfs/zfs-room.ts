@@ -1,0 +1,34 @@
+import type { Clock } from "@turnbox/core";
+import type { Datasets } from "./datasets.ts";
+import type { Flavor } from "./flavor.ts";
+import type { Layout } from "./layout.ts";
+import type { Mounts } from "./mounts.ts";
+import type { ZfsCommand } from "./zfs-command.ts";
+
+/** An opened pool and what works on it: what the nouns of the storage share. */
+export interface ZfsRoom {
+  readonly zfs: ZfsCommand;
+  readonly layout: Layout;
+  readonly mounts: Mounts;
+  readonly datasets: Datasets;
+  readonly clock: Clock;
+  readonly flavor: Flavor;
+  readonly limits: ZfsLimits;
+}
+
+export interface ZfsLimits {
+  /** The outer quota of a session, as a multiple of its first head's refquota. */
+  readonly quotaFactor: number;
+  /** How long what zfs-fuse calls busy is tried again. */
+  readonly busyPatienceMs: number;
+  /** The same, while a session is destroyed. */
+  readonly destroyPatienceMs: number;
+  /** How long flushing a head may take before a seal gives up. */
+  readonly flushDeadlineMs: number;
+}
+
+/** How long undoing may take. It runs on its own clock: the caller may be gone. */
+export const UNDO_DEADLINE_MS = 30_000;
+
+/** What every dataset that holds an agent's or a template's files is made with. A clone inherits none of it from its origin. */
+export const FILE_PROPERTIES = ["canmount=noauto", "atime=off", "setuid=off", "devices=off"] as const;

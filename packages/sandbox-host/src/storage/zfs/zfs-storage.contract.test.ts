@@ -1,0 +1,35 @@
+import { mkdtemp, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createChildCommandRunner } from "@turnbox/core";
+import { storageSuite } from "../storage.suite.ts";
+import { removePool } from "./remove-pool.suite.ts";
+import { createZfsStorage } from "./zfs-storage.ts";
+
+const call = { signal: new AbortController().signal };
+
+storageSuite(
+  "zfs",
+  async () => {
+    const home = await realpath(await mkdtemp(join(tmpdir(), "turnbox-zfs-")));
+    const runner = createChildCommandRunner();
+    const restarted = () =>
+      createZfsStorage({
+        runner,
+        home,
+        poolSizeBytes: 2 * 1024 ** 3,
+        limits: { busyPatienceMs: 1500, destroyPatienceMs: 3000 },
+      });
+    const storage = restarted();
+    await storage.open(call);
+    return {
+      storage,
+      restarted,
+      [Symbol.asyncDispose]: async () => {
+        await removePool({ runner, home });
+        await rm(home, { recursive: true, force: true });
+      },
+    };
+  },
+  { quota: "enforced", mounts: "real" },
+);

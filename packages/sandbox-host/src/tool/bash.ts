@@ -1,0 +1,148 @@
+import { type Clock, hasReason, SandboxError } from "@turnbox/core";
+import type { ExecExit, ExecSpec, Execution, Runtime } from "../runtime/runtime.ts";
+import type { Containers } from "../session/container.ts";
+import { assertGeneration } from "../session/generation.ts";
+import type { Session } from "../session/session.ts";
+import { environmentOf } from "./environment.ts";
+import { NotStarted } from "./ledger.ts";
+import { drainOutput, type Kept, type Progress, textOf } from "./output.ts";
+import type { Parameters } from "./parameters.ts";
+import type { ExitReason, ToolResult } from "./result.ts";
+
+export interface BashCall {
+  readonly parameters: Parameters;
+  readonly stdin: Uint8Array;
+  readonly expectedGeneration: number | undefined;
+  readonly onProgress: ((progress: Progress) => Promise<void>) | null;
+  /** Kills the call with everything it started. */
+  readonly kill: AbortSignal;
+}
+
+/** Runs a command in the session's resident container. A command that fails is a result; only the sandbox can fail. */
+export type RunBash = (session: Session, call: BashCall) => Promise<ToolResult>;
+
+const DEFAULT_TIMEOUT_MS = 120_000;
+
+export function createRunBash(deps: {
+  readonly runtime: Runtime;
+  readonly containers: Containers;
+  readonly clock: Clock;
+  /** What a call may take where it does not say. */
+  readonly toolTimeoutMs: number;
+  /** How much of each output the result keeps. */
+  readonly keepBytes: number;
+}): RunBash {
+  const { runtime, containers, clock } = deps;
+  return async (session, call) => {
+    const {
+      cmd,
+      cwd,
+      env,
+      timeout_ms: timeoutMs,
+    } = call.parameters as {
+      readonly cmd: string;
+      readonly cwd?: string;
+      readonly env?: Readonly<Record<string, string>>;
+      readonly timeout_ms?: number;
+    };
+    const startedMs = clock.monotonicMs();
+    const execution = await start(session, call, {
+      argv: ["/bin/bash", "-c", cmd],
+      env: environmentOf(session.row.env, env ?? {}),
+      cwd: cwd ?? "/workspace",
+      deadlineMs: timeoutMs ?? Math.min(DEFAULT_TIMEOUT_MS, deps.toolTimeoutMs),
+    });
+    const { generation } = session.row;
+    const onKill = (): void => void execution.kill();
+    call.kill.addEventListener("abort", onKill, { once: true });
+    if (call.kill.aborted) onKill();
+    try {
+      execution.stdin.on("error", () => undefined);
+      execution.stdin.end(call.stdin);
+      const output = await drainOutput(execution, { keepBytes: deps.keepBytes, onProgress: call.onProgress });
+      const exit = await execution.exit;
+      if (exit.kind === "sandbox_lost" || exit.kind === "oom") containers.suspect(session);
+      return toResult({ exit, output, generation, durationMs: clock.monotonicMs() - startedMs });
+    } finally {
+      call.kill.removeEventListener("abort", onKill);
+    }
+  };
+
+  /** Starts the command; in a fresh container where the old one turns out to be dead. What fails here had no effect. */
+  async function start(session: Session, call: BashCall, spec: ExecSpec): Promise<Execution> {
+    const attempt = async (): Promise<Execution> => {
+      const container = await containers.ensure(session, { signal: call.kill });
+      assertGeneration(session, call.expectedGeneration);
+      return await runtime.exec(container, spec, { signal: call.kill });
+    };
+    try {
+      return await attempt().catch(async (thrown: unknown) => {
+        if (!hasReason(thrown, "SANDBOX_LOST")) throw thrown;
+        containers.suspect(session);
+        return await attempt();
+      });
+    } catch (cause) {
+      throw SandboxError.from(cause).admitted === "no" || hasReason(cause, "SANDBOX_LOST")
+        ? new NotStarted("refused", { cause })
+        : cause;
+    }
+  }
+}
+
+function toResult(ended: {
+  readonly exit: ExecExit;
+  readonly output: Readonly<Record<"stdout" | "stderr", Kept>>;
+  readonly generation: number;
+  readonly durationMs: number;
+}): ToolResult {
+  const { stdout, stderr } = ended.output;
+  const { exitCode, exitReason } = endOf(ended.exit);
+  return {
+    content: contentOf(stdout, stderr, ended.exit),
+    isError: exitCode !== 0,
+    exitCode,
+    exitReason,
+    stdout: { totalBytes: stdout.totalBytes, truncatedBytes: stdout.totalBytes - stdout.bytes.length },
+    stderr: { totalBytes: stderr.totalBytes, truncatedBytes: stderr.totalBytes - stderr.bytes.length },
+    durationMs: Math.round(ended.durationMs),
+    tier: 2,
+    generation: ended.generation,
+  };
+}
+
+/** The exit code follows the shell's custom: 124 after a timeout, 128 + n after signal n. */
+function endOf(exit: ExecExit): { readonly exitCode: number | null; readonly exitReason: ExitReason } {
+  switch (exit.kind) {
+    case "exited":
+      return { exitCode: exit.exitCode, exitReason: "exited" };
+    case "signaled":
+      return { exitCode: 128 + exit.signal, exitReason: "killed" };
+    case "timed_out":
+      return { exitCode: 124, exitReason: "timed_out" };
+    case "killed":
+      return { exitCode: 137, exitReason: "killed" };
+    case "oom":
+      return { exitCode: 137, exitReason: "oom" };
+    case "sandbox_lost":
+      return { exitCode: null, exitReason: "sandbox_lost" };
+  }
+}
+
+const NOTES: Readonly<Partial<Record<ExecExit["kind"], string>>> = {
+  timed_out: "[the command ran into its timeout and was killed]",
+  killed: "[the command was killed]",
+  oom: "[the sandbox ran out of memory and was killed]",
+  sandbox_lost: "[the sandbox died]",
+};
+
+/** Standard output, then standard error, then what a reader has to know beyond them. */
+function contentOf(stdout: Kept, stderr: Kept, exit: ExecExit): string {
+  const part = (kept: Kept, name: string): string => {
+    const dropped = kept.totalBytes - kept.bytes.length;
+    return dropped === 0 ? textOf(kept) : `${textOf(kept)}\n[${dropped} more bytes of ${name} are not shown]`;
+  };
+  const parts = [part(stdout, "stdout"), part(stderr, "stderr"), NOTES[exit.kind] ?? ""];
+  return parts
+    .filter((text) => text !== "")
+    .reduce((text, next) => (text === "" || text.endsWith("\n") ? text + next : `${text}\n${next}`), "");
+}

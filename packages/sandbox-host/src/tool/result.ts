@@ -1,0 +1,21 @@
+/** How a tool ended. */
+export type ExitReason = "exited" | "timed_out" | "killed" | "oom" | "sandbox_lost";
+
+export interface OutputCount {
+  readonly totalBytes: number;
+  readonly truncatedBytes: number;
+}
+
+/** What a tool call answers with, and what the ledger keeps of it. */
+export interface ToolResult {
+  readonly content: string;
+  /** Whether the tool did not do what was asked. */
+  readonly isError: boolean;
+  readonly exitCode: number | null;
+  readonly exitReason: ExitReason;
+  readonly stdout: OutputCount;
+  readonly stderr: OutputCount;
+  readonly durationMs: number;
+  readonly tier: 1 | 2;
+  readonly generation: number;
+}

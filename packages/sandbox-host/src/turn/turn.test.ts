@@ -1,0 +1,198 @@
+import { describe, expect, it } from "@jest/globals";
+import { SandboxError } from "@turnbox/core";
+import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
+import type { Session } from "../session/session.ts";
+
+const BROKEN = new SandboxError("STORAGE_UNAVAILABLE", "broken by the test");
+
+const turn = (test: TestHost, session: Session, turnKey = "") =>
+  test.host.completeTurn(session, { turnKey, outcome: "succeeded", expectedGeneration: undefined }, { signal: SIGNAL });
+const rollback = (
+  test: TestHost,
+  session: Session,
+  snapshotId: string,
+  more: { key?: string; drainTimeoutMs?: number; generation?: number } = {},
+) =>
+  test.host.rollbackSession(
+    session,
+    {
+      idempotencyKey: more.key ?? "",
+      payload: snapshotId,
+      snapshotId,
+      expectedGeneration: more.generation,
+      drainTimeoutMs: more.drainTimeoutMs ?? 0,
+    },
+    { signal: SIGNAL },
+  );
+const snapshotsOf = (test: TestHost, session: Session) => test.host.records.call("listSnapshots", session.row.token);
+const storedNames = async (test: TestHost, session: Session) =>
+  (await test.storage.listSnapshots(session.row.token, { signal: SIGNAL })).map(({ name }) => name);
+
+describe("completeTurn", () => {
+  it("numbers concurrent turns one after the other, each with its own snapshot (D7)", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    const turns = await Promise.all(Array.from({ length: 8 }, () => turn(test, session)));
+    expect(turns.map(({ turnNumber }) => turnNumber).sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    expect(new Set(turns.map(({ snapshot }) => snapshot?.name)).size).toBe(8);
+  });
+
+  it("answers with the same turn for the same key, also over a restart", async () => {
+    const before = await startTestHost();
+    const session = await before.create();
+    const first = await turn(before, session, "k");
+    expect(await turn(before, session, "k")).toEqual(first);
+    await using after = await before.restart();
+    const again = after.host.registry.find(session.row.id);
+    expect(again && (await turn(after, again, "k"))).toEqual(first);
+  });
+
+  it("leaves no snapshot, no number and no intent behind when the storage fails after doing its work", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    test.storage.faults.failNext("seal", { error: BROKEN, when: "after" });
+    await expect(turn(test, session)).rejects.toBe(BROKEN);
+    expect(await storedNames(test, session)).toEqual([]);
+    expect(await test.host.records.call("listIntents", null)).toEqual([]);
+    expect((await turn(test, session)).turnNumber).toBe(1);
+  });
+
+  it("adopts a snapshot that exists when the service died before the answer, and drops an intent without one", async () => {
+    const before = await startTestHost();
+    const [sealed, unsealed] = [await before.create(), await before.create()];
+    for (const session of [sealed, unsealed]) {
+      const snapshot = {
+        id: `snap-${session.row.id}`,
+        token: session.row.token,
+        name: `s-${session.row.token}`,
+        kind: "turn" as const,
+        turnNumber: 1,
+        turnKey: "k",
+        outcome: "succeeded" as const,
+        createdAtMs: 1,
+        parent: null,
+        generation: 1,
+      };
+      await before.host.records.call("beginIntent", { kind: "seal", token: session.row.token, snapshot });
+      if (session === sealed) await before.storage.seal(session.head, snapshot.name, {}, { signal: SIGNAL });
+    }
+    await using after = await before.restart();
+    const rows = [sealed, unsealed].map((session) => after.host.registry.find(session.row.id)?.row);
+    expect(rows.map((row) => row?.turnCounter)).toEqual([1, 0]);
+    expect((await snapshotsOf(after, sealed)).map(({ turnKey }) => turnKey)).toEqual(["k"]);
+    expect(await snapshotsOf(after, unsealed)).toEqual([]);
+    expect(await after.host.records.call("listIntents", null)).toEqual([]);
+  });
+});
+
+describe("rollbackSession", () => {
+  it("brings files back, raises the generation, keeps the old head for undo, and never reuses a number (D10)", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    await test.bash(session, "write /workspace/a one");
+    const first = await turn(test, session);
+    await test.bash(session, "write /workspace/a two");
+    await turn(test, session);
+    await test.bash(session, "write /workspace/a three");
+    const { undoSnapshotId, generation } = await rollback(test, session, first.snapshot?.id ?? "");
+    expect(generation).toBe(2);
+    expect((await test.bash(session, "cat /workspace/a")).content).toBe("one");
+    expect((await turn(test, session)).turnNumber).toBe(3);
+    await rollback(test, session, undoSnapshotId);
+    expect((await test.bash(session, "cat /workspace/a")).content).toBe("three");
+    expect((await turn(test, session)).turnNumber).toBe(4);
+  });
+
+  it("draws a tree: the parent of a turn is the snapshot that its files continue from", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    const first = (await turn(test, session)).snapshot;
+    const second = (await turn(test, session)).snapshot;
+    const { undoSnapshotId } = await rollback(test, session, first?.id ?? "");
+    const third = (await turn(test, session)).snapshot;
+    const parents = new Map((await snapshotsOf(test, session)).map(({ id, parent }) => [id, parent]));
+    expect([second, third].map((row) => parents.get(row?.id ?? ""))).toEqual([first?.id, first?.id]);
+    expect(parents.get(undoSnapshotId)).toBe(second?.id);
+  });
+
+  it("refuses an unknown snapshot and leaves the session as it was (D1)", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    await expect(rollback(test, session, "snap-nothing")).rejects.toMatchObject({ reason: "SNAPSHOT_NOT_FOUND" });
+    expect(session.row).toMatchObject({ phase: { kind: "active" }, generation: 1 });
+    expect((await test.bash(session, "echo usable")).content).toBe("usable\n");
+  });
+
+  it("refuses a stale generation with the present one", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    const { snapshot } = await turn(test, session);
+    await rollback(test, session, snapshot?.id ?? "", { generation: 1 });
+    await expect(rollback(test, session, snapshot?.id ?? "", { generation: 1 })).rejects.toMatchObject({
+      reason: "GENERATION_CHANGED",
+      currentGeneration: 2,
+    });
+  });
+
+  it("refuses while a tool runs, keeps new ones out while it waits, and goes on when they have ended", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    const { snapshot } = await turn(test, session);
+    const kill = new AbortController();
+    const running = test.host.executeTool(session, {
+      callId: "running",
+      toolName: "bash",
+      parameters: { cmd: "sleep" },
+      stdin: new Uint8Array(),
+      expectedGeneration: undefined,
+      onProgress: null,
+      kill: kill.signal,
+    });
+    while (session.gate.inFlight === 0) await new Promise((resolve) => void setImmediate(resolve));
+    await expect(rollback(test, session, snapshot?.id ?? "")).rejects.toMatchObject({ reason: "TOOLS_IN_FLIGHT" });
+    const waiting = rollback(test, session, snapshot?.id ?? "", { drainTimeoutMs: 10_000 });
+    let refused: unknown;
+    while (refused === undefined) await test.bash(session, "echo x").catch((thrown: unknown) => (refused = thrown));
+    expect(refused).toMatchObject({ reason: "ROLLBACK_IN_PROGRESS" });
+    kill.abort();
+    await running;
+    expect((await waiting).generation).toBe(2);
+  });
+
+  it("leaves the session on the old head, with its container thawed, whichever step fails", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    await test.bash(session, "write /workspace/a one");
+    const { snapshot } = await turn(test, session);
+    await test.bash(session, "write /workspace/a two");
+    const { container } = session.row;
+    for (const operation of ["seal", "createHead", "mountHead"] as const) {
+      for (const when of ["before", "after"] as const) {
+        test.storage.faults.failNext(operation, { error: BROKEN, when });
+        await expect(rollback(test, session, snapshot?.id ?? "")).rejects.toBe(BROKEN);
+        expect(session.row).toMatchObject({ generation: 1, headGeneration: 1, container });
+        expect((await test.bash(session, "cat /workspace/a")).content).toBe("two");
+        expect(await storedNames(test, session)).toEqual([snapshot?.name]);
+        expect(await test.host.records.call("listIntents", null)).toEqual([]);
+      }
+    }
+    expect((await rollback(test, session, snapshot?.id ?? "")).generation).toBe(2);
+  });
+
+  it("is undone at the next start when the service died before the commit", async () => {
+    const before = await startTestHost();
+    const session = await before.create();
+    await before.bash(session, "write /workspace/a one");
+    const { snapshot } = await turn(before, session);
+    const hold = before.storage.faults.holdNext("createHead");
+    const cut = rollback(before, session, snapshot?.id ?? "").catch(() => undefined);
+    await hold.entered;
+    await using after = await before.restart();
+    hold.release();
+    await cut;
+    const again = after.host.registry.find(session.row.id);
+    expect(again?.row).toMatchObject({ generation: 1, headGeneration: 1 });
+    expect(again && (await after.bash(again, "cat /workspace/a")).content).toBe("one");
+    expect((await snapshotsOf(after, session)).map(({ kind }) => kind)).toEqual(["turn"]);
+  });
+});

@@ -1,0 +1,86 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { exitCodeOf } from "../bootstrap/child.mjs";
+import { root } from "../bootstrap/layout.mjs";
+import { parseAllowedSkips, tallyJest } from "./tally.mjs";
+
+const REPORT_POLL_MS = 500;
+const LEAK_GRACE_MS = 10_000;
+const RUN_TIMEOUT_MS = 45 * 60_000;
+
+/** All projects but unit share the machine's one zfs daemon, its network and its pids: their files run one by one. */
+const WORKERS = { unit: ["--maxWorkers=2"] };
+
+function readReport(file) {
+  try {
+    return JSON.parse(readFileSync(file, "utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Ends a jest that has written its report but does not exit, because a test left something open, and one that takes far
+ * too long. Answers why it did so.
+ */
+function guard(child, reportFile) {
+  let reason;
+  const startedMs = performance.now();
+  let reportedMs;
+  const timer = setInterval(() => {
+    const nowMs = performance.now();
+    if (reportedMs === undefined && existsSync(reportFile)) reportedMs = nowMs;
+    if (reportedMs !== undefined && nowMs - reportedMs > LEAK_GRACE_MS)
+      reason = "tests left handles open: jest did not exit by itself";
+    else if (nowMs - startedMs > RUN_TIMEOUT_MS) reason = `no end within ${RUN_TIMEOUT_MS / 60_000} minutes`;
+    if (reason === undefined) return;
+    clearInterval(timer);
+    child.killGroup();
+  }, REPORT_POLL_MS);
+  return { stop: () => clearInterval(timer), reason: () => reason };
+}
+
+const nodeOptions = (env) => [env.NODE_OPTIONS, "--experimental-vm-modules", "--disable-warning=ExperimentalWarning"];
+
+/** Runs one jest project and answers its tally. Everything that it prints goes to stdout. */
+export async function runJestProject(name, { run, toolchain, jestArguments = [], env = {}, isWhole }) {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "turnbox-test-"));
+  const reportFile = path.join(folder, "report.json");
+  const argv = [
+    ...[toolchain.node(), path.join(root, "node_modules/jest/bin/jest.js"), "--selectProjects", name],
+    ...["--json", "--outputFile", reportFile, "--passWithNoTests", ...(WORKERS[name] ?? ["--runInBand"])],
+    ...jestArguments,
+  ];
+  const isCi = toolchain.environment.CI === "true";
+  let watch;
+  try {
+    const end = await run(argv, {
+      stdio: ["ignore", 1, 1],
+      env: {
+        ...env,
+        NODE_OPTIONS: nodeOptions(toolchain.environment)
+          .filter((option) => option !== undefined)
+          .join(" "),
+      },
+      onStart: (child) => {
+        watch = guard(child, reportFile);
+      },
+    });
+    watch.stop();
+    const reason = watch.reason();
+    const tally = tallyJest({
+      name,
+      report: readReport(reportFile),
+      // A jest that had to be ended is named below; its tests count as they were reported.
+      code: reason === undefined ? exitCodeOf(end) : 0,
+      skips: isCi && isWhole ? "refuse" : "count",
+      allowedSkips: parseAllowedSkips(readFileSync(path.join(root, "test/allowed-skips.json"), "utf8")),
+    });
+    if (reason !== undefined) tally.failures.push(`${name}: ${reason}`);
+    return { ...tally, isTests: true };
+  } finally {
+    watch?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,41 @@
+import { existsSync } from "node:fs";
+import path from "node:path";
+import { main } from "./bootstrap/bootstrap.mjs";
+import { exitCodeOf } from "./bootstrap/child.mjs";
+import { root } from "./bootstrap/layout.mjs";
+import { runJestProject } from "./check/jest.mjs";
+import { summarize } from "./check/tally.mjs";
+
+const [name, ...rest] = process.argv.slice(2);
+
+const refuse = (message) => {
+  process.stdout.write(`${message}\n`);
+  process.exit(2);
+};
+
+/** A jest project at full length: `TURNBOX_FULL=1` lifts the limits that keep `npm test` short. */
+const runFull = (project) => async (context) => {
+  const tally = await runJestProject(project, {
+    ...context,
+    jestArguments: rest,
+    env: { TURNBOX_FULL: "1" },
+    isWhole: rest.length === 0,
+  });
+  const summary = summarize([tally], { expectsTests: true });
+  for (const failure of summary.failures) context.print(`failed: ${failure}`);
+  context.print(`\n${summary.line}`);
+  return summary.exitCode;
+};
+
+const bench = path.join(root, "bench/main.ts");
+
+const SCRIPTS = {
+  attacks: runFull("attacks"),
+  soak: runFull("soak"),
+  bench: async ({ run, toolchain }) => exitCodeOf(await run([toolchain.node(), bench, ...rest])),
+};
+
+if (!Object.hasOwn(SCRIPTS, name ?? "")) refuse(`usage: node scripts/run.mjs ${Object.keys(SCRIPTS).join("|")}`);
+if (name === "bench" && !existsSync(bench)) refuse("there is no benchmark harness yet: bench/main.ts does not exist");
+
+await main(SCRIPTS[name]);
