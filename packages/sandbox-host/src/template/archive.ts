@@ -1,5 +1,5 @@
-import { SandboxError } from "@turnbox/core";
-import { extract } from "tar";
+import { type CommandRunner, SandboxError } from "@turnbox/core";
+import { list, type ReadEntry } from "tar";
 
 /** Bounds of what an archive may unpack to. */
 export interface ArchiveLimits {
@@ -7,41 +7,52 @@ export interface ArchiveLimits {
   readonly maxEntries: number;
 }
 
+interface UnpackOptions extends ArchiveLimits {
+  readonly runner: CommandRunner;
+  readonly signal: AbortSignal;
+}
+
+const UNPACK_DEADLINE_MS = 600_000;
+
 /**
  * Unpacks a tar archive (plain or gzip) of a root filesystem into an empty directory, keeping modes and owners. Entries
  * that lead out of the directory, devices and archives beyond the limits are refused with `TEMPLATE_INVALID`. What the
  * archive has in /dev is passed over: the sandbox makes its own.
+ *
+ * The archive is looked through first. GNU tar then unpacks it: it keeps links as they are, also absolute ones, which a
+ * root filesystem is full of, and never writes through one, because it makes those that lead elsewhere last.
  */
-export async function unpackArchive(
-  file: string,
-  directory: string,
-  options: ArchiveLimits & { readonly signal: AbortSignal },
-): Promise<void> {
-  const problems: string[] = [];
-  let bytes = 0;
-  let entries = 0;
+export async function unpackArchive(file: string, directory: string, options: UnpackOptions): Promise<void> {
+  await inspect(file, options);
+  const args = [
+    ...["--extract", "--file", file, "--directory", directory],
+    ...["--preserve-permissions", "--same-owner", "--numeric-owner", "--exclude=./dev/*", "--exclude=dev/*"],
+  ];
+  const spec = { command: "tar", args, deadlineMs: UNPACK_DEADLINE_MS, env: { LC_ALL: "C" } };
+  const { exitCode, stderr } = await options.runner.run(spec, { signal: options.signal });
+  if (exitCode !== 0) throw invalid(stderr.trim().split("\n")[0] ?? "tar failed");
+}
+
+/** Reads every header; throws for the first that is not acceptable. */
+async function inspect(file: string, options: UnpackOptions): Promise<void> {
+  const so = { bytes: 0, entries: 0 };
+  let problem: string | null = null;
+  const onReadEntry = (entry: ReadEntry): void => {
+    entry.resume();
+    so.entries += 1;
+    so.bytes += entry.size;
+    problem ??= refusal(entry, so, options);
+  };
   try {
-    await extract({
-      file,
-      cwd: directory,
-      preserveOwner: true,
-      strict: true,
-      filter: (path, entry) => {
-        if (problems.length > 0 || options.signal.aborted || IN_DEV.test(path)) return false;
-        entries += 1;
-        bytes += entry.size;
-        const problem = refusal(path, "type" in entry ? entry.type : "", { bytes, entries }, options);
-        if (problem !== null) problems.push(problem);
-        return problem === null;
-      },
-    });
+    await list({ file, strict: true, onReadEntry });
   } catch (cause) {
     throw invalid(cause instanceof Error ? cause.message : "it cannot be read", cause);
   }
   options.signal.throwIfAborted();
-  const [problem] = problems;
-  if (problem !== undefined) throw invalid(problem);
-  if (entries === 0) throw invalid("it has no entries");
+  if (so.entries === 0) throw invalid("it has no entries");
+  // TypeScript does not see the assignment in the callback.
+  const found = problem as string | null;
+  if (found !== null) throw invalid(found);
 }
 
 const IN_DEV = /^(\.\/|\/)*dev\/./;
@@ -55,13 +66,14 @@ const ALLOWED: ReadonlySet<string> = new Set([
 ]);
 
 function refusal(
-  path: string,
-  type: string,
+  { path, type }: ReadEntry,
   so: { readonly bytes: number; readonly entries: number },
   limits: ArchiveLimits,
 ): string | null {
   if (path.split("/").includes("..")) return `${JSON.stringify(path)} leads out of the root`;
-  if (!ALLOWED.has(type)) return `${JSON.stringify(path)} is a ${type}, only files, directories and links are taken`;
+  if (!ALLOWED.has(type) && !IN_DEV.test(path)) {
+    return `${JSON.stringify(path)} is a ${type}, only files, directories and links are taken`;
+  }
   if (so.bytes > limits.maxBytes) return `it unpacks to more than ${limits.maxBytes} bytes`;
   if (so.entries > limits.maxEntries) return `it has more than ${limits.maxEntries} entries`;
   return null;

@@ -79,7 +79,11 @@ export function createTemplates(deps: {
         createWriteStream(file, { mode: 0o600 }),
         call,
       );
-      return await build(name, (directory) => unpackArchive(file, directory, { ...deps.limits, ...call }), call);
+      return await build(
+        name,
+        (directory) => unpackArchive(file, directory, { ...deps.limits, ...call, runner }),
+        call,
+      );
     },
     remove: async (base, call) => {
       const found = choose(

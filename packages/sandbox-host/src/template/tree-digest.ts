@@ -1,12 +1,13 @@
 import { createHash, type Hash } from "node:crypto";
-import { createReadStream, type Stats } from "node:fs";
+import { createReadStream } from "node:fs";
 import { lstat, readdir, readlink } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
+import { SandboxError } from "@turnbox/core";
 
 /**
  * The digest of a directory tree: of every path in it with its kind, mode, owner and content, and of nothing else, so
- * the same content is the same version wherever and whenever it was made.
+ * the same content is the same version wherever and whenever it was made. Special files are `TEMPLATE_INVALID`.
  */
 export async function digestTree(root: string, call: { readonly signal: AbortSignal }): Promise<string> {
   const hash = createHash("sha256");
@@ -43,10 +44,10 @@ async function addEntry(hash: Hash, place: Place, signal: AbortSignal): Promise<
   } else if (stats.isFile()) {
     entry("file", String(stats.size));
     await pipeline(createReadStream(absolute), hash, { signal, end: false });
-  } else entry(kindOf(stats));
-}
-
-function kindOf(stats: Stats): string {
-  if (stats.isFIFO()) return "fifo";
-  return stats.isSocket() ? "socket" : "device";
+  } else {
+    throw new SandboxError(
+      "TEMPLATE_INVALID",
+      `/${place.path} is a special file, only files, directories and links are taken`,
+    );
+  }
 }
