@@ -3,7 +3,7 @@ import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { ended, poll, processesWith, REPO, run } from "../support/process.ts";
+import { poll, processesWith, REPO, run } from "../support/process.ts";
 import { environment, makeHome, startServer } from "../support/server.ts";
 
 const CLI = join(REPO, "packages/client/bin/turnbox.mjs");
@@ -141,7 +141,7 @@ describe("a server's life", () => {
     await server.cli("exec", "kept", "--no-stdin", "--", "true");
     const down = await server.cli("down", "--all");
     expect(down.exitCode).toBe(0);
-    await ended(server.process).catch(() => undefined);
+    await server.stop();
     expect(processesWith(home.path)).toEqual([]);
     await using again = await startServer({ home: home.path });
     expect((await again.cli("exec", "kept", "--no-stdin", "--", "cat", "a")).stdout).toBe("kept\n");

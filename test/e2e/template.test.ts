@@ -84,10 +84,9 @@ describe("template import", () => {
     await run("tar", ["-C", file, "-rf", through, "./escape/turnbox-was-here"]);
     await refusal("bad", through);
     expect((await run("ls", ["/tmp/turnbox-was-here"])).exitCode).not.toBe(0);
-    const device = await archive(
-      "device",
-      async (root) => void (await run("mknod", [join(root, "null"), "c", "1", "3"])),
-    );
+    const device = await archive("device", async (root) => {
+      await run("mknod", [join(root, "null"), "c", "1", "3"]);
+    });
     expect(await refusal("bad", device)).toMatchObject({ reason: "TEMPLATE_INVALID" });
     const empty = join(directory, "empty.tar");
     await run("tar", ["-cf", empty, "-T", "/dev/null"]);

@@ -61,3 +61,12 @@ export {
   type TokenSignerOptions,
 } from "./token/token-signer.ts";
 export { createTokenVerifier, type TokenVerifier, type TokenVerifierOptions } from "./token/token-verifier.ts";
+export {
+  parseEnum,
+  parseKey,
+  parseLabels,
+  parseResources,
+  parseSize,
+  parseVariables,
+  type Resources,
+} from "./request/rules.ts";

@@ -1,8 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { invalidArgument } from "@turnbox/core";
+import { parseEnum, parseKey, parseLabels, parseResources, parseSize, parseVariables } from "@turnbox/core";
 import { type Capabilities, CapabilitiesSchema } from "@turnbox/protocol/turnbox/common/v1/capability_pb";
-import type { ResourceSpec as WireResources } from "@turnbox/protocol/turnbox/common/v1/resource_pb";
 import {
   type Instance,
   InstanceSchema,
@@ -25,7 +24,6 @@ import type {
   CreateSandboxRequest,
   NetworkPolicy,
   OnTimeout,
-  ResourceSpec,
   Sandbox,
   SandboxCapabilities,
   SandboxSession,
@@ -33,16 +31,7 @@ import type {
   Template,
 } from "../control/sandbox-control.ts";
 import type { FleetInstance, InstanceState } from "../instance/fleet-view.ts";
-import {
-  parseEnum,
-  parseEnv,
-  parseKey,
-  parseLabels,
-  parseName,
-  parsePositiveMs,
-  parseSize,
-  parseTemplate,
-} from "./validate.ts";
+import { parseName, parsePositiveMs, parseTemplate } from "./validate.ts";
 
 const STATES = {
   creating: SessionState.CREATING,
@@ -67,8 +56,6 @@ const ON_TIMEOUTS: ReadonlyMap<number, OnTimeout | "default"> = new Map<number, 
   [WireOnTimeout.DESTROY, "destroy"],
 ]);
 
-const MAX_CPUS = 1024;
-
 /** The request in the domain's words; each field that breaks its rule is named. */
 export function fromCreateRequest(request: WireCreateRequest): CreateSandboxRequest {
   const name = parseName(request.name);
@@ -77,33 +64,19 @@ export function fromCreateRequest(request: WireCreateRequest): CreateSandboxRequ
   const idleTimeoutMs = parsePositiveMs("idle_timeout", request.idleTimeout);
   const onTimeout = parseEnum("on_timeout", request.onTimeout, ON_TIMEOUTS);
   return {
-    idempotencyKey: parseKey(request.idempotencyKey),
+    idempotencyKey: parseKey("idempotency_key", request.idempotencyKey),
     ...(name === undefined ? {} : { name }),
     labels: parseLabels("labels", request.labels),
     template: parseTemplate(request.template),
-    resources: fromResources(request.resources),
+    resources: parseResources(request.resources),
     ...(quotaBytes === undefined ? {} : { quotaBytes }),
     lifetime: {
       ...(ttlMs === undefined ? {} : { ttlMs }),
       ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
       ...(onTimeout === "default" ? {} : { onTimeout }),
     },
-    env: parseEnv("env", request.env),
+    env: parseVariables("env", request.env),
     ...(request.networkPolicy === undefined ? {} : { network: fromNetworkPolicy(request.networkPolicy) }),
-  };
-}
-
-function fromResources(resources: WireResources | undefined): ResourceSpec {
-  if (resources === undefined) return {};
-  const { cpus, pids } = resources;
-  if (!Number.isFinite(cpus) || cpus < 0 || cpus > MAX_CPUS || (cpus > 0 && cpus < 0.01)) {
-    throw invalidArgument("resources.cpus", `must be 0 or from 0.01 to ${MAX_CPUS}`);
-  }
-  const memoryBytes = parseSize("resources.memory_bytes", resources.memoryBytes);
-  return {
-    ...(cpus === 0 ? {} : { cpus }),
-    ...(memoryBytes === undefined ? {} : { memoryBytes }),
-    ...(pids === 0 ? {} : { pids }),
   };
 }
 

@@ -1,6 +1,12 @@
-import { type AccessVerb, invalidArgument, MAX_TOKEN_LIFETIME_MS, type Principal, SandboxError } from "@turnbox/core";
+import {
+  type AccessVerb,
+  invalidArgument,
+  MAX_TOKEN_LIFETIME_MS,
+  parseEnum,
+  type Principal,
+  SandboxError,
+} from "@turnbox/core";
 import { Verb } from "@turnbox/protocol/turnbox/common/v1/access_pb";
-import { parseEnum } from "./validate.ts";
 
 /** What a token for one sandbox may allow. Operating hosts and fleets is never a part of it. */
 const GRANTABLE: ReadonlyMap<number, AccessVerb> = new Map<number, AccessVerb>([

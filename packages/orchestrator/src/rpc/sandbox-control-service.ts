@@ -1,6 +1,6 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { ANY_TENANT, DEFAULT_TENANT, invalidArgument, type TokenSigner } from "@turnbox/core";
+import { ANY_TENANT, DEFAULT_TENANT, invalidArgument, parseKey, parseLabels, type TokenSigner } from "@turnbox/core";
 import { principalOf } from "@turnbox/core/server";
 import type {
   ImportTemplateRequest,
@@ -10,7 +10,7 @@ import type { ImportTemplateHeader } from "@turnbox/protocol/turnbox/host/v1/hos
 import type { ControlCall, SandboxControl } from "../control/sandbox-control.ts";
 import { fromCreateRequest, toWireCapabilities, toWireSandbox, toWireTemplate } from "./convert.ts";
 import { grantedLifetimeMs, grantedVerbs } from "./grant.ts";
-import { parseKey, parseLabels, parsePage, parsePositiveMs } from "./validate.ts";
+import { parsePage, parsePositiveMs } from "./validate.ts";
 
 export interface SandboxControlServiceOptions {
   readonly control: SandboxControl;
@@ -35,7 +35,10 @@ export function createSandboxControlService({
       return { sandboxId: sandbox.sandboxId, sandbox: toWireSandbox(sandbox) };
     },
     destroySandbox: async ({ sandboxId, idempotencyKey }, context) => {
-      await control.destroySandbox({ sandboxId, idempotencyKey: parseKey(idempotencyKey) }, callOf(context));
+      await control.destroySandbox(
+        { sandboxId, idempotencyKey: parseKey("idempotency_key", idempotencyKey) },
+        callOf(context),
+      );
       return {};
     },
     getSandbox: async ({ sandboxId }, context) => ({
@@ -69,7 +72,7 @@ export function createSandboxControlService({
     importTemplate: async (requests, context) => {
       const { header, archive } = await openUpload(requests);
       const { idempotencyKey, name } = header;
-      const request = { idempotencyKey: parseKey(idempotencyKey), name, archive };
+      const request = { idempotencyKey: parseKey("idempotency_key", idempotencyKey), name, archive };
       const { template, hosts } = await control.importTemplate(request, callOf(context));
       return { template: toWireTemplate(template), hosts };
     },

@@ -1,5 +1,13 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { SandboxError } from "@turnbox/core";
+import {
+  parseEnum,
+  parseKey,
+  parseLabels,
+  parseResources,
+  parseSize,
+  parseVariables,
+  SandboxError,
+} from "@turnbox/core";
 import { principalOf } from "@turnbox/core/server";
 import {
   type CreateSessionRequest,
@@ -8,16 +16,13 @@ import {
   type Session as WireSession,
   type SessionService,
 } from "@turnbox/protocol/turnbox/host/v1/session_pb";
-import { checkEnvironment } from "../tool/environment.ts";
 import { assertGeneration } from "../session/generation.ts";
 import type { Session } from "../session/session.ts";
 import { canonicalRequest } from "./canonical.ts";
 import { SESSION_STATES, toWireCapabilities, toWireSession } from "./convert.ts";
 import type { Host } from "./host.ts";
-import { parseLimits } from "./limits.ts";
 import { pageOf } from "./paging.ts";
 import { signalOf } from "./signal.ts";
-import { parseEnum, parseKey, parseLabels, parseSize } from "./validate.ts";
 
 /** SessionService: parse, call the use case, convert. */
 export function createSessionService(host: Host): Partial<ServiceImpl<typeof SessionService>> {
@@ -26,7 +31,6 @@ export function createSessionService(host: Host): Partial<ServiceImpl<typeof Ses
   return {
     createSession: async (request, context) => {
       refuseUnbuilt(request);
-      checkEnvironment("env", request.env);
       const session = await host.createSession(
         {
           tenant: principalOf(context).tenant,
@@ -34,11 +38,10 @@ export function createSessionService(host: Host): Partial<ServiceImpl<typeof Ses
           payload: canonicalRequest(CreateSessionRequestSchema, { ...request, idempotencyKey: "" }),
           sessionId: request.sessionId,
           base: request.base === "" ? "mini" : request.base,
-          quotaBytes:
-            request.quotaBytes === 0n ? host.defaults.quotaBytes : parseSize("quota_bytes", request.quotaBytes),
+          quotaBytes: parseSize("quota_bytes", request.quotaBytes) ?? host.defaults.quotaBytes,
           labels: parseLabels("labels", request.labels),
-          env: { ...request.env },
-          limits: { ...host.defaults.limits, ...parseLimits(request.resources) },
+          env: parseVariables("env", request.env),
+          limits: { ...host.defaults.limits, ...parseResources(request.resources) },
         },
         { signal: signalOf(request.idempotencyKey, context) },
       );

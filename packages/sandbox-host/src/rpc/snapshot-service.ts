@@ -1,6 +1,6 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import { invalidArgument } from "@turnbox/core";
+import { invalidArgument, parseEnum, parseKey } from "@turnbox/core";
 import { principalOf } from "@turnbox/core/server";
 import { ToolsPolicy } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import {
@@ -18,7 +18,6 @@ import type { Host } from "./host.ts";
 import { pageOf } from "./paging.ts";
 import { show } from "./session-service.ts";
 import { signalOf } from "./signal.ts";
-import { parseEnum, parseKey } from "./validate.ts";
 
 const KINDS: ReadonlyMap<number, SnapshotKind> = new Map([
   [WireKind.TURN, "turn"],

@@ -1,6 +1,6 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { invalidArgument } from "@turnbox/core";
+import { invalidArgument, parseEnum } from "@turnbox/core";
 import { principalOf } from "@turnbox/core/server";
 import {
   type ExecuteToolRequest,
@@ -18,7 +18,6 @@ import type { LedgerAnswer } from "../tool/ledger.ts";
 import type { Progress, StreamName } from "../tool/output.ts";
 import { toWireResult } from "./convert.ts";
 import type { Host } from "./host.ts";
-import { parseEnum } from "./validate.ts";
 
 const DISCONNECT: ReadonlyMap<number, "continue" | "kill"> = new Map([
   [OnDisconnect.UNSPECIFIED, "continue"],

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type CommandRunner, SandboxError } from "@turnbox/core";
@@ -37,8 +37,9 @@ export async function buildDebian(
       ["--variant=minbase", `--include=${PACKAGES.join(",")}`, codename, root, mirror],
       BUILD_DEADLINE_MS,
     );
-    for (const path of ["var/cache/apt/archives", "var/lib/apt/lists", "var/log"]) {
+    for (const path of ["var/cache/apt/archives", "var/lib/apt/lists"]) {
       await rm(join(root, path), { recursive: true, force: true });
+      await mkdir(join(root, path, "partial"), { recursive: true });
     }
     await rm(join(root, "etc/resolv.conf"), { force: true });
     await writeFile(join(root, "etc/hostname"), "turnbox\n");

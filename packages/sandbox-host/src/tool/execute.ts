@@ -1,10 +1,9 @@
-import { invalidArgument } from "@turnbox/core";
+import { invalidArgument, parseVariables } from "@turnbox/core";
 import { assertGeneration } from "../session/generation.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Session } from "../session/session.ts";
 import type { RunBash } from "./bash.ts";
 import { findTool, type ToolName } from "./catalog.ts";
-import { checkEnvironment } from "./environment.ts";
 import { type Ledger, type LedgerAnswer, NotStarted } from "./ledger.ts";
 import type { Progress } from "./output.ts";
 import { checkParameters, type Parameters } from "./parameters.ts";
@@ -37,7 +36,7 @@ export function createExecuteTool(deps: { readonly ledger: Ledger; readonly runB
     checkCallId(call.callId);
     checkParameters(tool, call.parameters);
     if ("env" in call.parameters)
-      checkEnvironment("params.env", call.parameters["env"] as Readonly<Record<string, string>>);
+      parseVariables("params.env", call.parameters["env"] as Readonly<Record<string, string>>);
     if (call.stdin.length > MAX_STDIN_BYTES)
       throw invalidArgument("stdin", `must have at most ${MAX_STDIN_BYTES} bytes`);
     const payload = JSON.stringify([tool.name, sorted(call.parameters), Buffer.from(call.stdin).toString("base64")]);

@@ -1,0 +1,47 @@
+import { describe, expect, it } from "@jest/globals";
+import { parseEnum, parseKey, parseLabels, parseResources, parseSize, parseVariables } from "./rules.ts";
+
+describe("the rules of requests", () => {
+  it("keep maps to what was given: names of object properties are labels like others (attack 56)", () => {
+    const labels = parseLabels("labels", { constructor: "c", a: "b" });
+    expect(Object.entries(labels)).toEqual([
+      ["constructor", "c"],
+      ["a", "b"],
+    ]);
+    expect(() => parseLabels("labels", Object.fromEntries([["__proto__", "x"]]))).toThrow("labels: keys must be");
+  });
+
+  it("bound labels in number, key and value", () => {
+    const many = Object.fromEntries(Array.from({ length: 65 }, (_, index) => [`k${index}`, ""]));
+    expect(() => parseLabels("labels", many)).toThrow("labels: must have at most 64 labels");
+    expect(() => parseLabels("labels", { "-x": "" })).toThrow("labels: keys must be");
+    expect(() => parseLabels("labels", { x: "ä".repeat(128) })).toThrow("labels: values must have at most 255 bytes");
+  });
+
+  it("never show a variable's name or value", () => {
+    for (const env of [{ "MY-SECRET": "x" }, { A: "s3cret\0" }]) {
+      expect(() => parseVariables("env", env)).toThrow(/^env: (names|values) must (?!.*(SECRET|s3cret))/);
+    }
+    expect(parseVariables("env", { _A1: "" })).toEqual({ _A1: "" });
+  });
+
+  it("refuse numbers out of range instead of bending them (attack 24)", () => {
+    expect(parseSize("quota_bytes", 0n)).toBeUndefined();
+    expect(() => parseSize("quota_bytes", 2n ** 63n)).toThrow("quota_bytes: must be at most");
+    for (const cpus of [Number.NaN, -1, Number.POSITIVE_INFINITY, 1e9, 0.001]) {
+      expect(() => parseResources({ cpus, memoryBytes: 0n, pids: 0 })).toThrow("resources.cpus: ");
+    }
+    expect(() => parseResources({ cpus: 0, memoryBytes: 1n, pids: 0 })).toThrow("resources.memory_bytes: ");
+    expect(() => parseResources({ cpus: 0, memoryBytes: 0n, pids: 1 })).toThrow("resources.pids: ");
+    expect(parseResources({ cpus: 0.5, memoryBytes: 2n ** 30n, pids: 64 })).toEqual({
+      cpus: 0.5,
+      memoryBytes: 2 ** 30,
+      pids: 64,
+    });
+  });
+
+  it("refuse unknown enum values and long keys", () => {
+    expect(() => parseEnum("outcome", 9, new Map([[0, "x"]]))).toThrow("outcome: has the unknown value 9");
+    expect(() => parseKey("turn_key", "x".repeat(257))).toThrow("turn_key: must have at most 256 bytes");
+  });
+});
