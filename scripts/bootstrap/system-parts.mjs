@@ -48,14 +48,21 @@ function readHead(file) {
   }
 }
 
-async function versionProblem(part, env) {
-  if (part.version === undefined) return undefined;
-  const { stdout, tail } = await runCommand(part.version.argv, { env, timeoutMs: PROBE_TIMEOUT_MS });
-  const found = new RegExp(part.version.pattern).exec(stdout || tail)?.[1];
-  if (found === undefined) return `${part.version.argv.join(" ")} tells no version`;
-  return Number(found) >= Number(part.minimumVersion)
-    ? undefined
-    : `version ${found} is older than ${part.minimumVersion}`;
+/** Whether `version` is at least `minimum`, number by number: 1.10 is newer than 1.9. */
+export function isAtLeast(version, minimum) {
+  const numbersOf = (text) => (text.match(/\d+/g) ?? []).map(Number);
+  const own = numbersOf(version);
+  const differences = numbersOf(minimum).map((number, index) => (own[index] ?? 0) - number);
+  return (differences.find((difference) => difference !== 0) ?? 0) >= 0;
+}
+
+async function versionProblem({ version, minimumVersion }, env) {
+  if (version === undefined) return undefined;
+  const { stdout, tail } = await runCommand(version.argv, { env, timeoutMs: PROBE_TIMEOUT_MS });
+  const found = new RegExp(version.pattern).exec(stdout || tail)?.[1] ?? (version.optional === true ? "" : undefined);
+  if (found === undefined) return `${version.argv.join(" ")} tells no version`;
+  if (minimumVersion === undefined || isAtLeast(found, minimumVersion)) return undefined;
+  return `version ${found} is older than ${minimumVersion}`;
 }
 
 async function worksInstead(part, { env, folders }) {

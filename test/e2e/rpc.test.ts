@@ -70,7 +70,7 @@ describe.each(["connect", "grpc"])("buf curl over %s, without a schema", (protoc
       sessionId: host.sessionId,
       toolCallId: `${protocol}-1`,
       toolName: "bash",
-      params: { cmd: "echo from $0" },
+      params: { cmd: "echo $((6 * 7))" },
     };
     const ran = await bufCurl(
       protocol,
@@ -80,7 +80,7 @@ describe.each(["connect", "grpc"])("buf curl over %s, without a schema", (protoc
       JSON.stringify(call),
     );
     expect(JSON.parse(ran.stdout)).toMatchObject({
-      content: "from /bin/bash\n",
+      content: "42\n",
       exitCode: 0,
       exitReason: "EXIT_REASON_EXITED",
     });

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { parseEnvironment, resolveServer, resolveUrl, type ServerFlags } from "./config.ts";
+import { isTrustedHost, parseEnvironment, resolveServer, resolveUrl, type ServerFlags } from "./config.ts";
 
 let home: string;
 
@@ -21,11 +21,13 @@ const writeRecord = async (record: unknown): Promise<void> => {
   await writeFile(join(home, "server.json"), typeof record === "string" ? record : JSON.stringify(record));
 };
 const environment = (variables: Record<string, string> = {}) => parseEnvironment({ TURNBOX_HOME: home, ...variables });
-const reasonOf = async (flags: ServerFlags, variables?: Record<string, string>): Promise<unknown> =>
-  await resolveServer(flags, environment(variables)).then(
-    () => undefined,
-    (thrown: unknown) => (thrown as { reason?: unknown }).reason,
-  );
+const reasonOf = (flags: ServerFlags): unknown => {
+  try {
+    return resolveServer(flags, environment());
+  } catch (thrown) {
+    return (thrown as { reason?: unknown }).reason;
+  }
+};
 
 describe("parseEnvironment", () => {
   it("has a home in the user's own, and no port, where nothing is set", () => {
@@ -55,12 +57,12 @@ describe("parseEnvironment", () => {
 
 describe("resolveUrl", () => {
   it("takes --url, then TURNBOX_PORT, then what the server wrote down, then 7700", async () => {
-    expect(await resolveUrl({}, environment())).toBe("http://127.0.0.1:7700");
+    expect(resolveUrl({}, environment())).toBe("http://127.0.0.1:7700");
     await writeRecord({ url: "http://127.0.0.1:7801", pid: 4242, version: "1" });
-    expect(await resolveUrl({}, environment())).toBe("http://127.0.0.1:7801");
-    expect(await resolveUrl({}, environment({ TURNBOX_PORT: "0" }))).toBe("http://127.0.0.1:7801");
-    expect(await resolveUrl({}, environment({ TURNBOX_PORT: "7802" }))).toBe("http://127.0.0.1:7802");
-    expect(await resolveUrl({ url: "https://box.example" }, environment({ TURNBOX_PORT: "7802" }))).toBe(
+    expect(resolveUrl({}, environment())).toBe("http://127.0.0.1:7801");
+    expect(resolveUrl({}, environment({ TURNBOX_PORT: "0" }))).toBe("http://127.0.0.1:7801");
+    expect(resolveUrl({}, environment({ TURNBOX_PORT: "7802" }))).toBe("http://127.0.0.1:7802");
+    expect(resolveUrl({ url: "https://box.example" }, environment({ TURNBOX_PORT: "7802" }))).toBe(
       "https://box.example",
     );
   });
@@ -69,12 +71,12 @@ describe("resolveUrl", () => {
     "says that the record %j is broken",
     async (record) => {
       await writeRecord(record);
-      await expect(resolveUrl({}, environment())).rejects.toMatchObject({ reason: "CONFIG_INVALID" });
+      expect(() => resolveUrl({}, environment())).toThrow(expect.objectContaining({ reason: "CONFIG_INVALID" }));
     },
   );
 
-  it.each(["127.0.0.1:7700", "ftp://x", "http://user:secret@x", ""])("refuses the address %j", async (url) => {
-    await expect(resolveUrl({ url }, environment())).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
+  it.each(["127.0.0.1:7700", "ftp://x", "http://user:secret@x", ""])("refuses the address %j", (url) => {
+    expect(() => resolveUrl({ url }, environment())).toThrow(expect.objectContaining({ reason: "INVALID_ARGUMENT" }));
   });
 });
 
@@ -83,25 +85,36 @@ describe("resolveServer", () => {
     await writeToken("from-home\n");
     const tokenFile = join(home, "other");
     await writeFile(tokenFile, "from-file\n");
-    expect((await resolveServer({}, environment())).token).toBe("from-home");
-    expect((await resolveServer({ tokenFile }, environment())).token).toBe("from-file");
-    expect((await resolveServer({ tokenFile, token: "given" }, environment())).token).toBe("given");
+    expect(resolveServer({}, environment()).token).toBe("from-home");
+    expect(resolveServer({ tokenFile }, environment()).token).toBe("from-file");
+    expect(resolveServer({ tokenFile, token: "given" }, environment()).token).toBe("given");
   });
 
   it("gives the home's token to this machine only", async () => {
     await writeToken("secret");
     for (const url of ["http://localhost:1", "http://127.0.0.2:1", "http://[::1]:1"]) {
-      expect((await resolveServer({ url }, environment())).token).toBe("secret");
+      expect(resolveServer({ url }, environment()).token).toBe("secret");
     }
     for (const url of ["http://10.0.0.1", "https://127.0.0.1.example.org", "https://localhost.example.org"]) {
-      expect(await reasonOf({ url })).toBe("UNAUTHENTICATED");
+      expect(reasonOf({ url })).toBe("UNAUTHENTICATED");
     }
   });
 
   it("tells a home without a token from a token file that is missing or empty", async () => {
-    expect(await reasonOf({})).toBe("SERVER_UNREACHABLE");
-    expect(await reasonOf({ tokenFile: join(home, "nope") })).toBe("INVALID_ARGUMENT");
+    expect(reasonOf({})).toBe("SERVER_UNREACHABLE");
+    expect(reasonOf({ tokenFile: join(home, "nope") })).toBe("INVALID_ARGUMENT");
     await writeToken("\n");
-    expect(await reasonOf({})).toBe("UNAUTHENTICATED");
+    expect(reasonOf({})).toBe("UNAUTHENTICATED");
+  });
+});
+
+describe("isTrustedHost", () => {
+  it.each([
+    ["http://127.0.0.1:9000", "http://127.0.0.1:7700", true],
+    ["http://10.0.0.1:9000", "http://127.0.0.1:7700", false],
+    ["http://127.0.0.1:9000", "https://box.example", false],
+    ["not a url", "http://127.0.0.1:7700", false],
+  ])("judges the host %s of the server %s", (hostUrl, url, verdict) => {
+    expect(isTrustedHost(hostUrl, { url, token: "t" })).toBe(verdict);
   });
 });

@@ -50,11 +50,11 @@ export interface ServerFlags {
  * Where the server is: `--url`, else TURNBOX_PORT on this machine, else what the home's server wrote down, else port 7700.
  * The token: `--token`, else `--token-file`, else the home's. The home's token goes to this machine only.
  */
-export async function resolveServer(flags: ServerFlags, environment: Environment): Promise<Endpoint> {
-  const url = await resolveUrl(flags, environment);
+export function resolveServer(flags: ServerFlags, environment: Environment): Endpoint {
+  const url = resolveUrl(flags, environment);
   if (flags.token !== undefined) return { url, token: flags.token };
   if (flags.tokenFile !== undefined) {
-    const token = await readTokenFile(flags.tokenFile);
+    const token = readTokenFile(flags.tokenFile);
     if (token === undefined) throw invalidArgument("token-file", `there is no file ${flags.tokenFile}`);
     return { url, token };
   }
@@ -67,7 +67,7 @@ export async function resolveServer(flags: ServerFlags, environment: Environment
       },
     );
   }
-  const token = await readHomeToken(environment.home);
+  const token = readHomeToken(environment.home);
   if (token === undefined) {
     throw new SandboxError("SERVER_UNREACHABLE", `no server has run on the home ${environment.home}: it has no token`, {
       metadata: { url, home: environment.home },
@@ -77,15 +77,23 @@ export async function resolveServer(flags: ServerFlags, environment: Environment
 }
 
 /** The address alone, for what is asked without a token. */
-export async function resolveUrl(flags: ServerFlags, environment: Environment): Promise<string> {
+export function resolveUrl(flags: ServerFlags, environment: Environment): string {
   if (flags.url !== undefined) return parseServiceUrl(flags.url);
   if (environment.port !== undefined && environment.port !== 0) return `http://127.0.0.1:${String(environment.port)}`;
-  const record = await readServerRecord(environment.home);
+  const record = readServerRecord(environment.home);
   return record === undefined ? `http://127.0.0.1:${String(DEFAULT_PORT)}` : parseServiceUrl(record.url);
 }
 
+/**
+ * Whether a host that the server named may be given the server's token: only where both are on this machine. A server
+ * elsewhere could name any address, and so collect tokens for somebody else.
+ */
+export const isTrustedHost = (hostUrl: string, server: Endpoint): boolean =>
+  isLoopback(server.url) && isLoopback(hostUrl);
+
 /** Whether an address is on this machine. */
 export function isLoopback(url: string): boolean {
+  if (!URL.canParse(url)) return false;
   const { hostname } = new URL(url);
   return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d{1,3}){3}$/.test(hostname);
 }

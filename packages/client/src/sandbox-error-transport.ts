@@ -1,11 +1,9 @@
 import { ConnectError, type Transport } from "@connectrpc/connect";
-import { type Admitted, fromConnectError, hasReason, SandboxError } from "@turnbox/core";
+import { type Admitted, errnoOf, fromConnectError, hasReason, isNeverSent, SandboxError } from "@turnbox/core";
 
 /** Who is at the other end of a connection; it decides the reason of a connection that fails. */
 export type Peer = "server" | "host";
 
-/** Nothing listened, or no name was found: the request was never sent. */
-const NEVER_SENT = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "EADDRNOTAVAIL"];
 /** The connection broke: the request may have arrived. */
 const BROKEN = [
   "ECONNRESET",
@@ -85,21 +83,8 @@ function connectionFailure(
   error: SandboxError,
   errno: string | undefined,
 ): { readonly admitted: Admitted; readonly why: string } | undefined {
-  if (errno !== undefined && NEVER_SENT.includes(errno)) return { admitted: "no", why: errno };
+  if (errno !== undefined && isNeverSent(errno)) return { admitted: "no", why: errno };
   if (errno !== undefined && BROKEN.includes(errno)) return { admitted: "unknown", why: errno };
   // A call that the caller did not cancel is "cancelled" when its connection goes away under it.
   return hasReason(error, "HOST_UNREACHABLE", "CANCELLED") ? { admitted: "unknown", why: error.message } : undefined;
-}
-
-/** The Node error code at the end of the chain of causes. Errors are told by their shape, not by their class. */
-function errnoOf(thrown: unknown): string | undefined {
-  const seen = new Set<unknown>();
-  let found: string | undefined;
-  for (let next = thrown; typeof next === "object" && next !== null && !seen.has(next); ) {
-    seen.add(next);
-    const { code, cause } = next as { readonly code?: unknown; readonly cause?: unknown };
-    if (typeof code === "string") found = code;
-    next = cause;
-  }
-  return found;
 }

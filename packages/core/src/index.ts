@@ -8,6 +8,7 @@ export type {
   RunningCommand,
   RunSpec,
 } from "./command/command-runner.ts";
+export { errnoOf, isNeverSent } from "./error/connection-errno.ts";
 export { type Admitted, ERROR_TABLE, isReason, type Reason, type ReasonRow, type Retry } from "./error/reason.ts";
 export { hasReason, invalidArgument, SandboxError, type SandboxErrorOptions } from "./error/sandbox-error.ts";
 export { fromConnectError, toConnectError } from "./error/wire.ts";
@@ -70,3 +71,4 @@ export {
   parseVariables,
   type Resources,
 } from "./request/rules.ts";
+export { canonicalJson } from "./request/canonical.ts";

@@ -30,6 +30,7 @@ describe("loadConfig", () => {
 
   it.each([
     ["an unknown key", { orchestrator: { prot: 1 } }, "prot"],
+    ["a section that nobody has", { hots: {}, host: {} }, "hots"],
     ["a number out of range", { orchestrator: { hosts: 0 } }, "hosts"],
     ["half of the TLS material", { orchestrator: { tlsKeyPath: "/k.pem" } }, "tlsCertificatePath"],
     ["something that is no object", [], "JSON object"],

@@ -72,6 +72,9 @@ export const ORCHESTRATOR_SETTINGS = {
 
 export type OrchestratorConfig = ConfigOf<typeof ORCHESTRATOR_SETTINGS>;
 
+/** The sections of `<home>/config.json`; `host` is judged by the hosts. */
+const SECTIONS: readonly string[] = ["host", "orchestrator"];
+
 /** Variables that mean the same to a host; all others of the orchestrator are kept from it. */
 const SHARED: readonly string[] = ["TURNBOX_SHUTDOWN_TIMEOUT", "TURNBOX_LOG_LEVEL"];
 const OWN: readonly string[] = Object.values(ORCHESTRATOR_SETTINGS).map((one) => one.env);
@@ -101,6 +104,16 @@ function readSection(path: string): unknown {
   }
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
     throw new SandboxError("CONFIG_INVALID", `${path} must hold a JSON object`);
+  }
+  const unknown = Object.keys(json).filter((key) => !SECTIONS.includes(key));
+  if (unknown.length > 0) {
+    throw new SandboxError(
+      "CONFIG_INVALID",
+      `${path}: ${unknown.join(", ")}: only ${SECTIONS.join(" and ")} are known`,
+      {
+        metadata: { keys: unknown.join(",") },
+      },
+    );
   }
   return (json as Readonly<Record<string, unknown>>)["orchestrator"];
 }

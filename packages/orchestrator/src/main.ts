@@ -1,10 +1,10 @@
-import { constants } from "node:os";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { invalidArgument, SandboxError } from "@turnbox/core";
+import { invalidArgument, SandboxError, systemClock } from "@turnbox/core";
 import { defaultHome } from "./config.ts";
 import { resolveHostEntry } from "./host-entry.ts";
 import { failureText, serve } from "./serve.ts";
+import { stopOnSignals } from "./stop-on-signals.ts";
 
 const USAGE = `usage: turnbox-orchestrator serve [--home DIR] [--port N] [--host-entry PATH]
 
@@ -26,7 +26,12 @@ async function main(argv: readonly string[]): Promise<void> {
     port: values.port === undefined ? undefined : parsePort(values.port),
     hostEntry: values["host-entry"] === undefined ? resolveHostEntry(import.meta.url) : resolve(values["host-entry"]),
     print: (text) => process.stdout.write(text),
-    stop: stopOnSignals(),
+    stop: stopOnSignals({
+      source: process,
+      clock: systemClock,
+      // The hosts notice that their parent has gone.
+      exit: (exitCode) => process.exit(exitCode),
+    }),
   });
 }
 
@@ -51,18 +56,6 @@ function parsePort(raw: string): number {
   const port = Number(raw);
   if (!/^\d{1,5}$/.test(raw) || port > 65_535) throw invalidArgument("--port", "must be from 0 to 65535");
   return port;
-}
-
-/** The first signal asks for a clean stop; the second ends the process now, and the hosts notice. */
-function stopOnSignals(): AbortSignal {
-  const stop = new AbortController();
-  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.on(name, () => {
-      if (stop.signal.aborted) process.exit(128 + constants.signals[name]);
-      stop.abort(new SandboxError("SHUTTING_DOWN", "the orchestrator was asked to stop"));
-    });
-  }
-  return stop.signal;
 }
 
 function fail(thrown: unknown): never {

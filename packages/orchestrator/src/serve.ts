@@ -4,9 +4,9 @@ import {
   acquireHomeLock,
   type Clock,
   createLog,
+  identifyProcess,
   openHome,
   parentDeath,
-  readIfThere,
   type SandboxError,
   systemClock,
   writeDraft,
@@ -30,15 +30,17 @@ export interface ServeOptions {
 const PARENT_POLL_MS = 500;
 
 /**
- * Runs an orchestrator with its local hosts until it is asked to stop or its parent is gone. `<home>/server.json` is
- * there from the moment it is ready until it has stopped.
+ * Runs an orchestrator with its local hosts until it is asked to stop or its parent is gone. `<home>/orchestrator.lock`
+ * is held from before anything else is touched until everything has ended; `<home>/server.json` is there from the moment
+ * it is ready until its hosts have ended.
  */
 export async function serve(options: ServeOptions): Promise<void> {
   const { home, clock = systemClock } = options;
   const homeInfo = openHome(home);
+  await using _lock = await acquireHomeLock(join(home, "orchestrator.lock"));
   const loaded = loadConfig(home);
   const config = options.port === undefined ? loaded : { ...loaded, port: options.port };
-  await using _lock = await acquireHomeLock(join(home, "orchestrator.lock"));
+  using record = openServerRecord(home);
   mkdirSync(join(home, "logs"), { recursive: true, mode: 0o700 });
   const log = createLog({
     name: "orchestrator",
@@ -63,7 +65,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     );
     log.info({ url: orchestrator.url }, "listening");
     await orchestrator.launchHosts({ signal });
-    using _record = writeServerRecord(home, orchestrator.url);
+    record.write(orchestrator.url);
     options.print(readyText(home, orchestrator.url));
     log.info({ url: orchestrator.url }, "ready");
     await untilAborted(signal);
@@ -78,15 +80,25 @@ export async function serve(options: ServeOptions): Promise<void> {
   log.info("stopped");
 }
 
-/** Says where the server is, for the command line. The file is whole or not there. */
-function writeServerRecord(home: string, url: string): Disposable {
+/** Where the server is, for the command line. The file is whole or not there, and only the lock's holder touches it. */
+interface ServerRecord extends Disposable {
+  write(url: string): void;
+}
+
+function openServerRecord(home: string): ServerRecord {
   const file = join(home, "server.json");
-  const content = `${JSON.stringify({ url, pid: process.pid, version: ORCHESTRATOR_VERSION })}\n`;
-  renameSync(writeDraft(file, { content, mode: 0o600 }), file);
+  const remove = (): void => {
+    rmSync(file, { force: true });
+  };
+  // One that is here is of a server that was killed.
+  remove();
   return {
-    [Symbol.dispose]: () => {
-      if (readIfThere(file) === content) rmSync(file, { force: true });
+    write: (url) => {
+      const self = { pid: process.pid, ...identifyProcess(process.pid) };
+      const content = `${JSON.stringify({ url, version: ORCHESTRATOR_VERSION, ...self })}\n`;
+      renameSync(writeDraft(file, { content, mode: 0o600 }), file);
     },
+    [Symbol.dispose]: remove,
   };
 }
 

@@ -77,8 +77,7 @@ async function start(world: World): Promise<TestHost> {
       return result;
     },
     restart: async () => {
-      await host.reaper[Symbol.asyncDispose]();
-      await host.records[Symbol.asyncDispose]();
+      await composed.abandon();
       return await start({ ...world, storage: storage.restarted() });
     },
     [Symbol.asyncDispose]: async () => {

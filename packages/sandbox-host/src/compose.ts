@@ -1,6 +1,6 @@
-import { mkdir } from "node:fs/promises";
+import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { createChildCommandRunner, type Log, systemClock } from "@turnbox/core";
+import { createChildCommandRunner, type Log, SandboxError, systemClock } from "@turnbox/core";
 import { type HostConfig, poolSizeBytes } from "./config.ts";
 import { createHealth } from "./health/health.ts";
 import { openRecords } from "./record/records.ts";
@@ -11,11 +11,14 @@ import type { Runtime } from "./runtime/runtime.ts";
 import { createContainers } from "./session/container.ts";
 import { createCreateSession } from "./session/create.ts";
 import { createDestroySession } from "./session/destroy.ts";
+import { createIntents } from "./session/intent.ts";
+import { startKeeper } from "./session/keeper.ts";
 import { createReaper } from "./session/reaper.ts";
 import { createReceipts } from "./session/receipts.ts";
 import { recoverSessions } from "./session/recover.ts";
 import { createRegistry } from "./session/registry.ts";
 import { freezeSessions } from "./session/shutdown.ts";
+import { replaceLostContainers } from "./session/storage-watch.ts";
 import { createLocalDiskStorage } from "./storage/local-disk/local-disk-storage.ts";
 import type { Storage } from "./storage/storage.ts";
 import { createZfsStorage } from "./storage/zfs/zfs-storage.ts";
@@ -49,7 +52,8 @@ export interface Backends {
 }
 
 const MAX_TEMPLATE_ENTRIES = 2_000_000;
-const RECEIPT_RETENTION_MS = 24 * 3_600_000;
+/** How long a stop waits for operations that were told to stop. */
+const SETTLE_MS = 2_000;
 
 /** The storage and the runtime that the configuration names, not opened yet. */
 export async function composeBackends(options: Omit<HostOptions, "log">): Promise<Backends> {
@@ -71,6 +75,8 @@ export async function composeBackends(options: Omit<HostOptions, "log">): Promis
 /** A running host. Disposing it freezes the sandboxes and keeps everything. */
 export interface ComposedHost extends AsyncDisposable {
   readonly host: Host;
+  /** Ends what goes on in the background and closes the records, and nothing else: what a crash leaves. */
+  abandon(): Promise<void>;
 }
 
 /** Opens the backends, recovers the sessions and puts the use cases together. The only place that names adapters. */
@@ -79,21 +85,22 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const clock = systemClock;
   const runner = createChildCommandRunner({ path: options.path });
   const { storage, runtime } = options.backends ?? (await composeBackends(options));
+  const stagingPath = join(dataDirectory, "staging");
+  await rm(stagingPath, { recursive: true, force: true });
   const { version } = await runtime.open(call);
   if (runtime.isolation === "none") log.warn("runtime none: tools run on this machine WITHOUT ISOLATION");
-  await storage.open(call);
+  const { remounted } = await storage.open(call);
   log.info({ storage: storage.kind, runtime: runtime.kind, runtimeVersion: version }, "backends are open");
 
   const records = await openRecords(join(dataDirectory, "host.db"));
-  await records.call("forgetBefore", clock.nowMs() - RECEIPT_RETENTION_MS);
   const registry = createRegistry({ maxSessions: config.maxSessions });
   const receipts = createReceipts({ records, clock });
   const containers = createContainers({ storage, runtime, log });
-  const reaper = createReaper({ registry, records, storage, containers, clock, log });
+  const reaper = createReaper({ registry, records, storage, containers, runtime, clock, log });
   const templates = createTemplates({
     storage,
     runner,
-    stagingPath: join(dataDirectory, "staging"),
+    stagingPath,
     limits: { maxBytes: config.maxTemplateSize, maxEntries: MAX_TEMPLATE_ENTRIES },
   });
   const health = createHealth({
@@ -106,7 +113,9 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   });
   const { assertRoom } = health;
   const settle = createSettleIntent({ records, storage, runtime, log });
+  const intents = createIntents({ records, settle, log });
   await recoverSessions({ registry, records, storage, runtime, reaper, settle, log }, call);
+  await replaceLostContainers({ registry, runtime, containers, log }, remounted, call);
   const sources = options.miniSources ?? { busybox: "/bin/busybox", bash: "/bin/bash-static" };
   await templates.build(MINI, (directory) => fillMini(directory, { sources, runner, ...call }), call);
 
@@ -114,9 +123,14 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     runtime,
     containers,
     clock,
+    log,
     toolTimeoutMs: config.toolTimeout,
     keepBytes: config.toolOutput,
   });
+  const destroySession = createDestroySession({ reaper, clock });
+  const stopping = new AbortController();
+  const intervalMs = config.healthCheckInterval;
+  const keeper = startKeeper({ registry, records, storage, runtime, containers, clock, log, intervalMs });
   const host: Host = {
     clock,
     log,
@@ -124,14 +138,34 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     storage,
     runtime,
     registry,
+    receipts,
     templates,
     health,
-    reaper,
-    createSession: createCreateSession({ registry, records, receipts, storage, templates, clock, assertRoom }),
-    destroySession: createDestroySession({ reaper, clock }),
+    stopping: stopping.signal,
+    createSession: createCreateSession({
+      registry,
+      records,
+      receipts,
+      storage,
+      templates,
+      clock,
+      destroySession,
+      assertRoom,
+    }),
+    destroySession,
     executeTool: createExecuteTool({ ledger: createLedger({ records, clock }), runBash }),
-    completeTurn: createCompleteTurn({ records, receipts, storage, clock, assertRoom }),
-    rollbackSession: createRollbackSession({ records, receipts, storage, runtime, containers, clock, log, assertRoom }),
+    completeTurn: createCompleteTurn({ records, receipts, intents, storage, clock, assertRoom }),
+    rollbackSession: createRollbackSession({
+      records,
+      receipts,
+      intents,
+      storage,
+      runtime,
+      containers,
+      clock,
+      log,
+      assertRoom,
+    }),
     maxSessions: config.maxSessions,
     version: HOST_VERSION,
     defaults: {
@@ -147,7 +181,15 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   };
   return {
     host,
+    abandon: async () => {
+      await Promise.all([keeper[Symbol.asyncDispose](), reaper[Symbol.asyncDispose]()]);
+      await records[Symbol.asyncDispose]();
+    },
     [Symbol.asyncDispose]: async () => {
+      stopping.abort(new SandboxError("SHUTTING_DOWN", "the host is stopping"));
+      await keeper[Symbol.asyncDispose]();
+      const idle = Promise.all(registry.all().map(({ serial }) => serial.idle()));
+      await Promise.race([idle, clock.sleep(SETTLE_MS)]);
       await reaper[Symbol.asyncDispose]();
       await freezeSessions({ registry, runtime, log });
       await records[Symbol.asyncDispose]();

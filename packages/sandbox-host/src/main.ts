@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { createChildCommandRunner, invalidArgument, SandboxError } from "@turnbox/core";
+import { acquireHomeLock, createChildCommandRunner, invalidArgument, SandboxError } from "@turnbox/core";
 import { composeBackends } from "./compose.ts";
 import { explainConfig, loadConfig, systemPath } from "./config.ts";
 import { examine } from "./doctor/examine.ts";
@@ -20,6 +20,7 @@ const USAGE = `usage: turnbox-sandbox-host COMMAND
 
 /** One day; what a stopped host still has to do never takes as long. */
 const MAINTENANCE_MS = 86_400_000;
+const SAME_REQUEST_MS = 1_000;
 
 async function main(argv: readonly string[]): Promise<void> {
   const { values, positionals } = parseArgs({
@@ -74,9 +75,12 @@ async function runServe(options: {
 }): Promise<void> {
   const stop = new AbortController();
   const stopNow = new AbortController();
+  let firstMs: number | undefined;
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => {
-      if (stop.signal.aborted) stopNow.abort();
+      // One request may arrive several times: from the terminal, from the parent, and once per thread of a dying parent.
+      firstMs ??= performance.now();
+      if (performance.now() - firstMs > SAME_REQUEST_MS) stopNow.abort();
       stop.abort(new SandboxError("SHUTTING_DOWN", "the host was asked to stop"));
     });
   }
@@ -93,7 +97,8 @@ async function runDoctor(home: string): Promise<void> {
   const config = loadConfig(home);
   const path = systemPath();
   // The home may not exist yet, and looking must not make it.
-  const dataDirectory = await mkdtemp(join(tmpdir(), "turnbox-doctor-"));
+  await using scratch = await makeScratch();
+  const dataDirectory = scratch.path;
   const { runtime } = await composeBackends({ config, dataDirectory, path });
   const report = await examine({
     runner: createChildCommandRunner({ path }),
@@ -103,8 +108,12 @@ async function runDoctor(home: string): Promise<void> {
     config: explainConfig(home),
     signal: AbortSignal.timeout(MAINTENANCE_MS),
   });
-  await rm(dataDirectory, { recursive: true, force: true });
   process.stdout.write(`${JSON.stringify(report)}\n`);
+}
+
+async function makeScratch(): Promise<AsyncDisposable & { readonly path: string }> {
+  const path = await mkdtemp(join(tmpdir(), "turnbox-doctor-"));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
 function requiredParts(config: ReturnType<typeof loadConfig>): ReadonlySet<string> {
@@ -122,6 +131,11 @@ function homeOf(dataDirectory: string): string {
 }
 
 async function endAll(dataDirectory: string): Promise<void> {
+  await using _lock = await acquireHomeLock(join(dataDirectory, "host.lock"));
+  await endContainers(dataDirectory);
+}
+
+async function endContainers(dataDirectory: string): Promise<void> {
   const config = loadConfig(homeOf(dataDirectory));
   const { runtime } = await composeBackends({ config, dataDirectory, path: systemPath() });
   const call = { signal: AbortSignal.timeout(MAINTENANCE_MS) };
@@ -131,7 +145,8 @@ async function endAll(dataDirectory: string): Promise<void> {
 }
 
 async function reset(dataDirectory: string): Promise<void> {
-  await endAll(dataDirectory);
+  await using _lock = await acquireHomeLock(join(dataDirectory, "host.lock"));
+  await endContainers(dataDirectory);
   const config = loadConfig(homeOf(dataDirectory));
   const { storage } = await composeBackends({ config, dataDirectory, path: systemPath() });
   await storage.destroyAll({ signal: AbortSignal.timeout(MAINTENANCE_MS) });
@@ -149,6 +164,14 @@ function parsePort(raw: string): number {
   const port = Number(raw);
   if (!Number.isInteger(port) || port < 0 || port > 65_535) throw invalidArgument("--port", "must be from 0 to 65535");
   return port;
+}
+
+/** A failure that nobody handles ends the process: what runs goes on, and the next start brings order. */
+for (const event of ["uncaughtException", "unhandledRejection"] as const) {
+  process.on(event, (thrown: unknown) => {
+    process.stderr.write(`${event}: ${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}\n`);
+    process.exit(1);
+  });
 }
 
 main(process.argv.slice(2)).then(

@@ -25,6 +25,10 @@ export interface RunInput {
   /** A terminal unless given. */
   readonly stdin?: string;
   readonly ask?: Surroundings["ask"];
+  /** On top of TURNBOX_HOME and PATH. */
+  readonly variables?: Readonly<Record<string, string>>;
+  /** Time passes by itself and in no time unless given. */
+  readonly clock?: Clock;
 }
 
 export interface Harness extends AsyncDisposable {
@@ -42,7 +46,7 @@ export type Services = Readonly<Record<Peer, (router: ConnectRouter) => void>>;
 /** The command line over services in memory, with a home of its own whose server has written a token. */
 export async function createHarness(services: Services): Promise<Harness> {
   const home = await mkdtemp(join(tmpdir(), "turnbox-cli-"));
-  await writeFile(join(home, "home.json"), "{}");
+  await writeFile(join(home, "home.json"), '{"version":1,"id":"abcdefgh"}');
   await writeFile(join(home, "token"), `${HOME_TOKEN}\n`, { mode: 0o600 });
   const calls: Harness["calls"] = [];
   const signals = new Map<InterruptSignal, () => void>();
@@ -64,7 +68,7 @@ export async function createHarness(services: Services): Promise<Harness> {
   return {
     home,
     calls,
-    run: async (args, { stdin, ask } = {}) => {
+    run: async (args, { stdin, ask, variables = {}, clock = createJumpingClock() } = {}) => {
       const stdout = createMemoryStream();
       const stderr = createMemoryStream();
       const source = {
@@ -73,14 +77,14 @@ export async function createHarness(services: Services): Promise<Harness> {
       };
       using interrupts = createInterrupts(source, () => undefined);
       const exitCode = await runCli(args, {
-        environment: parseEnvironment({ TURNBOX_HOME: home, PATH: "/usr/bin:/bin" }),
+        environment: parseEnvironment({ TURNBOX_HOME: home, PATH: "/usr/bin:/bin", ...variables }),
         version: "0.0.0",
         searchFrom: [home],
         stdin: createInput(stdin),
         stdout,
         stderr,
         ...(ask === undefined ? {} : { ask }),
-        clock: createJumpingClock(),
+        clock,
         runner: createChildCommandRunner(),
         interrupts,
         connect,

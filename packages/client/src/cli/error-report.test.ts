@@ -2,6 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { ERROR_TABLE, invalidArgument, type Reason, SandboxError } from "@turnbox/core";
 import { formatError, toErrorReport } from "./error-report.ts";
 import { EXIT, exitCodeOf } from "./exit-code.ts";
+import { remedyOf } from "./remedy.ts";
 
 describe("toErrorReport", () => {
   it("has the documented shape", () => {
@@ -43,6 +44,23 @@ describe("formatError", () => {
   it("prints reason, message and remedy", () => {
     expect(formatError(new SandboxError("SANDBOX_NOT_FOUND", "no sandbox x"))).toBe(
       `SANDBOX_NOT_FOUND: no sandbox x\nremedy: ${ERROR_TABLE.SANDBOX_NOT_FOUND.remedy}\n`,
+    );
+  });
+});
+
+describe("remedyOf", () => {
+  it.each<Reason>(["COMMAND_OUTCOME_UNKNOWN", "DEADLINE_EXCEEDED", "CANCELLED", "HOST_UNREACHABLE"])(
+    "has for %s something that can be typed, and no word of keys",
+    (reason) => {
+      const remedy = remedyOf(new SandboxError(reason, "m"));
+      expect(remedy).toMatch(/`turnbox [a-z]+`/);
+      expect(remedy).not.toMatch(/\bkey\b/);
+    },
+  );
+
+  it("prefers what the error itself brings along", () => {
+    expect(remedyOf(new SandboxError("HOST_UNREACHABLE", "m", { metadata: { remedy: "Read the log." } }))).toBe(
+      "Read the log.",
     );
   });
 });

@@ -1,5 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import type { SandboxError } from "@turnbox/core";
+import { remedyOf } from "./remedy.ts";
 
 /** The stable shape of a failure under `--json`. */
 export interface ErrorReport {
@@ -15,8 +16,8 @@ export interface ErrorReport {
   };
 }
 
-/** `remedy` stands in for the table's where the command line knows a better one. */
-export function toErrorReport(error: SandboxError, remedy: string = error.remedy): ErrorReport {
+/** `remedy` stands in for the usual one where the verb knows a better one. */
+export function toErrorReport(error: SandboxError, remedy: string = remedyOf(error)): ErrorReport {
   return {
     error: {
       reason: error.reason,
@@ -31,7 +32,7 @@ export function toErrorReport(error: SandboxError, remedy: string = error.remedy
 }
 
 /** The same for people. */
-export function formatError(error: SandboxError, remedy: string = error.remedy): string {
+export function formatError(error: SandboxError, remedy: string = remedyOf(error)): string {
   return `${error.reason}: ${error.message}\nremedy: ${remedy}\n`;
 }
 

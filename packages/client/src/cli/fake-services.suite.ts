@@ -30,6 +30,8 @@ export interface World {
   looksUntilGone: number;
   exit: { exitCode?: number; exitReason: ExitReason; content?: string };
   hold: Promise<void>;
+  unreachableInstances: string[];
+  hostUrls: string[];
 }
 
 export const newWorld = (): World => ({
@@ -44,6 +46,8 @@ export const newWorld = (): World => ({
   looksUntilGone: 2,
   exit: { exitCode: 0, exitReason: ExitReason.EXITED },
   hold: Promise.resolve(),
+  unreachableInstances: [],
+  hostUrls: [HOST_URL],
 });
 
 const SANDBOXES = [
@@ -105,7 +109,7 @@ export const createServices = (world: World): Services => ({
         return {
           sandboxes: SANDBOXES.slice(index, index + 1),
           page: { nextPageToken: next },
-          unreachableInstances: ["i9"],
+          unreachableInstances: world.unreachableInstances,
         };
       },
       connectSandbox: ({ sandboxId }) => {
@@ -137,7 +141,11 @@ export const createServices = (world: World): Services => ({
         return { template: { name: world.imported.name, digest: "d".repeat(64), sizeBytes: 7n }, hosts: 1 };
       },
     });
-    router.service(FleetService, { listInstances: () => ({ instances: [{ instanceId: "i1", url: HOST_URL }] }) });
+    router.service(FleetService, {
+      listInstances: () => ({
+        instances: world.hostUrls.map((url, index) => ({ instanceId: `i${String(index)}`, url })),
+      }),
+    });
   },
   host: (router) => {
     router.service(ToolService, {

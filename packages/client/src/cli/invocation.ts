@@ -29,7 +29,8 @@ export function createInvocation(surroundings: Surroundings): RunningInvocation 
     surroundings,
     signal: surroundings.interrupts.signal,
     output: ({ json }) => createOutput(surroundings, json === true ? "json" : "text"),
-    server: async (options) => connectTurnbox({ ...(await resolveServer(options, surroundings.environment)), connect }),
+    server: async (options) =>
+      await Promise.resolve(connectTurnbox({ ...resolveServer(options, surroundings.environment), connect })),
     host: (endpoint) => connectHost({ ...endpoint, connect }),
     exitWith: (code) => {
       exitCode = code;

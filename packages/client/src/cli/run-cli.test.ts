@@ -56,6 +56,11 @@ describe("turnbox create", () => {
     expect(ran.json()).toMatchObject({ error: { reason: "TEMPLATE_NOT_FOUND", code: "not_found", retryable: false } });
   });
 
+  it("has no option for a lifetime that no server honours yet", async () => {
+    expect((await harness.run(["create", "--ttl", "1h"])).exitCode).toBe(2);
+    expect(world.created).toEqual([]);
+  });
+
   it("refuses a label without a value, and asks nobody", async () => {
     expect((await harness.run(["create", "--label", "a"])).exitCode).toBe(2);
     expect(harness.calls).toEqual([]);
@@ -64,6 +69,7 @@ describe("turnbox create", () => {
 
 describe("turnbox ls", () => {
   it("walks all pages", async () => {
+    world.unreachableInstances = ["i9"];
     const ran = await harness.run(["ls"]);
     expect(ran.stdout).toBe(
       [
@@ -77,6 +83,7 @@ describe("turnbox ls", () => {
   });
 
   it("has sandboxes under --json, and the home's token on every call", async () => {
+    world.unreachableInstances = ["i9"];
     expect((await harness.run(["ls", "--json"])).json()).toMatchObject({
       sandboxes: [{ sandboxId: "fleet:i1:abc123", state: "active", createdAt: "2026-01-01T11:58:00.000Z" }, {}],
       unreachableInstances: ["i9"],
@@ -100,6 +107,22 @@ describe("turnbox connect", () => {
     const ran = await harness.run(["connect", "ab"]);
     expect(ran).toMatchObject({ exitCode: 2, stdout: "" });
     expect(ran.stderr).toContain("fleet:i1:abc123 (web), fleet:i1:abd999");
+  });
+});
+
+describe("a name that is not found", () => {
+  it("says that there is no such sandbox where every host has answered", async () => {
+    const ran = await harness.run(["connect", "nobody", "--json"]);
+    expect(ran).toMatchObject({ exitCode: 4 });
+    expect(ran.json()).toMatchObject({ error: { reason: "SANDBOX_NOT_FOUND" } });
+  });
+
+  it("says which hosts do not answer where it may be on one of them", async () => {
+    world.unreachableInstances = ["i9"];
+    const ran = await harness.run(["rm", "nobody"]);
+    expect(ran).toMatchObject({ exitCode: 1, stdout: "" });
+    expect(ran.stderr).toMatch(/^HOST_UNREACHABLE: .*"nobody".*not answering: i9\nremedy: (?!.*\bkey\b)/);
+    expect((await harness.run(["connect", "web"])).exitCode).toBe(0);
   });
 });
 
@@ -243,6 +266,13 @@ describe("turnbox rm", () => {
     expect(ran.stdout).toContain("still being removed");
   });
 
+  it("shows the server's token to no host where the server itself is elsewhere", async () => {
+    const ran = await harness.run(["rm", "web", "--json", "--url", "https://box.example", "--token", "box"]);
+    expect(ran.json()).toMatchObject({ sandboxes: [{ destroyed: true, residue: "unknown" }] });
+    const atHosts = harness.calls.filter(({ peer }) => peer === "host").map(({ token }) => token);
+    expect(atHosts).not.toContain("Bearer box");
+  });
+
   it("does not wait with --no-wait", async () => {
     await harness.run(["rm", "web", "--no-wait"]);
     expect(world.destroyed).toEqual(["fleet:i1:abc123"]);
@@ -285,6 +315,19 @@ describe("turnbox template", () => {
     await harness.run(["template", "rm", "debian@22"]);
     await harness.run(["template", "rm", "mini"]);
     expect(world.deleted).toEqual([`debian@${"22".repeat(32)}`, `mini@${"aa".repeat(32)}`]);
+  });
+});
+
+describe("turnbox template rm", () => {
+  it.each([
+    ["a host elsewhere", ["http://10.0.0.1:9000"], []],
+    ["a server elsewhere, whatever hosts it names", [HOST_URL], ["--url", "https://box.example", "--token", "box"]],
+  ])("asks no host at all where there is %s", async (_what, more, args) => {
+    world.hostUrls = [HOST_URL, ...more];
+    const ran = await harness.run(["template", "rm", "mini", ...args]);
+    expect(ran.exitCode).toBe(1);
+    expect(ran.stderr).toMatch(/^UNIMPLEMENTED: templates are removed only where/);
+    expect(harness.calls.filter(({ peer }) => peer === "host")).toEqual([]);
   });
 });
 

@@ -67,14 +67,14 @@ export function createChildCommandRunner(options: { readonly path?: string } = {
 
   const startOnFifos = async (spec: CommandSpec, signal: AbortSignal | undefined): Promise<RunningCommand> => {
     await using ends = await takeThree(fifos);
-    const child = spawnChild(spec, ends.descriptors);
     try {
+      const child = spawnChild(spec, ends.descriptors);
       await spawned(child, spec);
+      return superviseOn(child, ends.stdio, spec, signal);
     } catch (thrown) {
       ends.destroyStreams();
       throw thrown;
     }
-    return superviseOn(child, ends.stdio, spec, signal);
   };
 
   const start: CommandRunner["start"] = async (spec, { signal } = {}) => {
@@ -119,13 +119,15 @@ export function createChildCommandRunner(options: { readonly path?: string } = {
 
 /** The three fifos of a child. Disposal closes the child's ends in this process, whose copies the child has by then. */
 async function takeThree(fifos: FifoSupply) {
-  const [stdin, stdout, stderr] = await Promise.all([
-    fifos.take("to_child"),
-    fifos.take("from_child"),
-    fifos.take("from_child"),
-  ]);
-  const all = [stdin, stdout, stderr];
+  const taken = await Promise.allSettled([fifos.take("to_child"), fifos.take("from_child"), fifos.take("from_child")]);
+  const all = taken.filter((one) => one.status === "fulfilled").map(({ value }) => value);
   for (const { stream } of all) stream.on("error", () => undefined);
+  const [stdin, stdout, stderr] = all;
+  if (stdin === undefined || stdout === undefined || stderr === undefined) {
+    for (const { stream } of all) stream.destroy();
+    await Promise.all(all.map(({ childEnd }) => childEnd.close()));
+    throw taken.find((one) => one.status === "rejected")?.reason;
+  }
   return {
     descriptors: all.map(({ childEnd }) => childEnd.fd),
     stdio: { stdin: stdin.stream, stdout: stdout.stream, stderr: stderr.stream } satisfies Stdio,

@@ -1,11 +1,11 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { constants, openSync } from "node:fs";
-import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
+import { closeSync, constants, openSync } from "node:fs";
+import { type FileHandle, mkdtemp, open, rmdir, unlink } from "node:fs/promises";
 import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { SandboxError } from "../error/sandbox-error.ts";
+import { pipeFailure, spawned, startFailure } from "./spawned.ts";
 
 /** How many are made by one `mkfifo`, and so how many descriptors are held in store at most. */
 const BATCH = 24;
@@ -18,6 +18,7 @@ export interface Fifo {
 }
 
 export interface FifoSupply {
+  /** Throws `OVERLOADED` where the system has no descriptor or process left, and holds nothing then. */
   take(direction: "to_child" | "from_child"): Promise<Fifo>;
 }
 
@@ -48,30 +49,76 @@ export function createFifoSupply(path: string): FifoSupply {
     take: async (direction) => {
       await using both = await next();
       const name = `/proc/self/fd/${String(both.fd)}`;
-      const childEnd = await open(name, direction === "to_child" ? constants.O_RDONLY : constants.O_WRONLY);
-      const ownMode = direction === "to_child" ? constants.O_WRONLY : constants.O_RDONLY;
-      const own = openSync(name, ownMode | constants.O_NONBLOCK);
-      const stream = new Socket({ fd: own, readable: direction === "from_child", writable: direction === "to_child" });
-      return { childEnd, stream };
+      const ofChild = direction === "to_child" ? constants.O_RDONLY : constants.O_WRONLY;
+      const childEnd = await open(name, ofChild).catch((cause: unknown) => {
+        throw pipeFailure(cause);
+      });
+      try {
+        return { childEnd, stream: openStream(name, direction) };
+      } catch (cause) {
+        await childEnd.close();
+        throw pipeFailure(cause);
+      }
     },
   };
 }
 
-async function makeBatch(path: string): Promise<readonly FileHandle[]> {
-  const directory = await mkdtemp(join(tmpdir(), "turnbox-fifo-"));
+function openStream(name: string, direction: "to_child" | "from_child"): Socket {
+  const ownMode = direction === "to_child" ? constants.O_WRONLY : constants.O_RDONLY;
+  const fd = openSync(name, ownMode | constants.O_NONBLOCK);
   try {
-    const names = Array.from({ length: BATCH }, (_, index) => join(directory, String(index)));
-    const child = spawn("mkfifo", ["-m", "600", "--", ...names], {
+    return new Socket({ fd, readable: direction === "from_child", writable: direction === "to_child" });
+  } catch (cause) {
+    closeSync(fd);
+    throw cause;
+  }
+}
+
+async function makeBatch(path: string): Promise<readonly FileHandle[]> {
+  const directory = await mkdtemp(join(tmpdir(), "turnbox-fifo-")).catch((cause: unknown) => {
+    throw pipeFailure(cause);
+  });
+  const names = Array.from({ length: BATCH }, (_, index) => join(directory, String(index)));
+  try {
+    await runMkfifo(names, path);
+    return await openAll(names);
+  } finally {
+    await removeNames(directory, names);
+  }
+}
+
+/** Name by name: listing the directory takes a descriptor, which may be the one that is missing. */
+async function removeNames(directory: string, names: readonly string[]): Promise<void> {
+  await Promise.allSettled(names.map((name) => unlink(name)));
+  // What is left behind is an empty directory, and no reason to lose the pipes.
+  await rmdir(directory).catch(() => undefined);
+}
+
+async function runMkfifo(names: readonly string[], path: string): Promise<void> {
+  let child: ChildProcess;
+  try {
+    child = spawn("mkfifo", ["-m", "600", "--", ...names], {
       env: { PATH: path },
       stdio: "ignore",
       timeout: MKFIFO_DEADLINE_MS,
     });
-    const [exitCode] = (await once(child, "exit")) as [number | null];
-    if (exitCode !== 0) throw new Error(`mkfifo exited with ${String(exitCode)}`);
-    return await Promise.all(names.map((name) => open(name, constants.O_RDWR | constants.O_NONBLOCK)));
   } catch (cause) {
-    throw new SandboxError("COMMAND_MISSING", "mkfifo does not work", { cause, metadata: { command: "mkfifo" } });
-  } finally {
-    await rm(directory, { recursive: true, force: true });
+    throw startFailure({ command: "mkfifo" }, cause);
   }
+  const exit = once(child, "exit");
+  // Where it does not start, `spawned` says why.
+  exit.catch(() => undefined);
+  await spawned(child, { command: "mkfifo" });
+  const [exitCode] = (await exit) as [number | null];
+  if (exitCode !== 0) throw pipeFailure(new Error(`mkfifo exited with ${String(exitCode)}`));
+}
+
+/** All of them or, with those closed again that could be opened, the failure. */
+async function openAll(names: readonly string[]): Promise<readonly FileHandle[]> {
+  const opened = await Promise.allSettled(names.map((name) => open(name, constants.O_RDWR | constants.O_NONBLOCK)));
+  const handles = opened.filter((one) => one.status === "fulfilled").map(({ value }) => value);
+  const failed = opened.find((one) => one.status === "rejected");
+  if (failed === undefined) return handles;
+  await Promise.all(handles.map((handle) => handle.close()));
+  throw pipeFailure(failed.reason);
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { SandboxError } from "../error/sandbox-error.ts";
 import { createOnce } from "../file/create-once.ts";
@@ -15,8 +15,8 @@ export interface HomeInfo {
 const FILE = "home.json";
 
 /**
- * Opens a home, making it (mode 0700) where there is nothing yet. A home of another version is
- * `HOME_VERSION_UNSUPPORTED`. A folder that holds other things is `CONFIG_INVALID`: it is never adopted.
+ * Opens a home, making it where there is nothing yet. Nobody but its owner may look into it: one that is open to others
+ * is closed to them (mode 0700), also where it was there before. A home of another version is `HOME_VERSION_UNSUPPORTED`. A folder that holds other things is `CONFIG_INVALID`: it is never adopted.
  */
 export function openHome(folder: string): HomeInfo {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -30,7 +30,16 @@ export function openHome(folder: string): HomeInfo {
     }
     createOnce(file, { content: `${JSON.stringify({ version: 1, id: randomToken(16) })}\n`, mode: 0o600 });
   }
-  return parseHome(folder, readFileSync(file, "utf8"));
+  const home = parseHome(folder, readFileSync(file, "utf8"));
+  closeToOthers(folder);
+  return home;
+}
+
+/** Only the owner and root can; a folder of somebody else stays as that one has made it. */
+function closeToOthers(folder: string): void {
+  const { mode, uid } = statSync(folder);
+  const self = process.geteuid?.();
+  if ((mode & 0o077) !== 0 && (self === 0 || self === uid)) chmodSync(folder, 0o700);
 }
 
 function parseHome(folder: string, text: string): HomeInfo {

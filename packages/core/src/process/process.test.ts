@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { PassThrough } from "node:stream";
@@ -119,9 +119,20 @@ describe("openHome", () => {
     expect(openHome(path.join(folder, "b")).id).not.toBe(first.id);
   });
 
+  it.each(["empty", "a home"])("closes a folder to others that was there before and is %s", (kind) => {
+    const home = path.join(folder, "open");
+    mkdirSync(home);
+    if (kind === "a home") openHome(home);
+    chmodSync(home, 0o755);
+    openHome(home);
+    expect(statSync(home).mode & 0o7777).toBe(0o700);
+  });
+
   it("does not adopt a folder that holds other things", () => {
     writeFileSync(path.join(folder, "thesis.txt"), "");
+    chmodSync(folder, 0o755);
     expect(() => openHome(folder)).toThrow(expect.objectContaining({ reason: "CONFIG_INVALID" }));
+    expect(statSync(folder).mode & 0o777).toBe(0o755);
     expect(readdirSync(folder)).toEqual(["thesis.txt"]);
   });
 

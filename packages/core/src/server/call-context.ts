@@ -4,6 +4,7 @@ import type { Principal } from "../token/principal.ts";
 
 const principalKey = createContextKey<Principal | undefined>(undefined, { description: "who calls" });
 const requestIdKey = createContextKey("", { description: "the id of the call" });
+const closingKey = createContextKey(new AbortController().signal, { description: "when the server begins to close" });
 
 /** Anything that carries a call's values: a handler's context, or an interceptor's request by its `contextValues`. */
 interface WithValues {
@@ -20,6 +21,18 @@ export function principalOf({ values }: WithValues): Principal {
 /** The id under which the call is found in the log and in its answer. */
 export function requestIdOf({ values }: WithValues): string {
   return values.get(requestIdKey);
+}
+
+/**
+ * Aborts when the server begins to close, well before it cuts what is left. A call that only waits for news (a watch)
+ * ends by itself then; one that does work goes on and is waited for.
+ */
+export function closingSignalOf({ values }: WithValues): AbortSignal {
+  return values.get(closingKey);
+}
+
+export function setClosingSignal({ values }: WithValues, signal: AbortSignal): void {
+  values.set(closingKey, signal);
 }
 
 export function setPrincipal({ values }: WithValues, principal: Principal): void {

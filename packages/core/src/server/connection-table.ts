@@ -15,6 +15,8 @@ export interface ConnectionTable {
   /** False where the connection is refused; it is closed then. */
   add(socket: Socket): boolean;
   prove(socket: Socket): void;
+  /** Closes every connection on which no request has arrived. */
+  destroyUnproven(): void;
   destroyAll(): void;
   readonly size: number;
 }
@@ -51,6 +53,9 @@ export function createConnectionTable(limits: ConnectionLimits): ConnectionTable
     },
     prove: (socket) => {
       unproven.delete(socket);
+    },
+    destroyUnproven: () => {
+      for (const socket of unproven) socket.destroy();
     },
     destroyAll: () => {
       for (const socket of open) socket.destroy();

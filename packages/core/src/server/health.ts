@@ -1,5 +1,6 @@
 import { Code, ConnectError, type ConnectRouter, type HandlerContext } from "@connectrpc/connect";
 import { Health, HealthCheckResponse_ServingStatus as ServingStatus } from "@turnbox/protocol/health/v1/health_pb";
+import { closingSignalOf } from "./call-context.ts";
 
 /** Whether a service serves. */
 export type ServiceStatus = "serving" | "not_serving";
@@ -23,16 +24,25 @@ export function createHealthBoard(): HealthBoard {
     return status === undefined ? undefined : TO_WIRE[status];
   };
 
-  /** Each status as it is found; changes that cancel out before the reader asks are not told. */
-  async function* watch(service: string, signal: AbortSignal): AsyncGenerator<{ status: ServingStatus }> {
+  /**
+   * Each status as it is found; changes that cancel out before the reader asks are not told. A server that begins to close
+   * serves no more: that is the last word.
+   */
+  async function* watch(
+    service: string,
+    { signal, closing }: { readonly signal: AbortSignal; readonly closing: AbortSignal },
+  ): AsyncGenerator<{ status: ServingStatus }> {
     let told: ServingStatus | undefined;
     while (!signal.aborted) {
-      const status = wireStatus(service) ?? ServingStatus.SERVICE_UNKNOWN;
+      const found = wireStatus(service) ?? ServingStatus.SERVICE_UNKNOWN;
+      const status = closing.aborted && found === ServingStatus.SERVING ? ServingStatus.NOT_SERVING : found;
       if (status !== told) {
         told = status;
         yield { status };
+      } else if (closing.aborted) {
+        return;
       } else {
-        await nextChange(listeners, signal);
+        await nextChange(listeners, [signal, closing]);
       }
     }
   }
@@ -55,20 +65,21 @@ export function createHealthBoard(): HealthBoard {
             [...statuses].map(([service, status]) => [service, { status: TO_WIRE[status] }]),
           ),
         }),
-        watch: ({ service }, { signal }: HandlerContext) => watch(service, signal),
+        watch: ({ service }, context: HandlerContext) =>
+          watch(service, { signal: context.signal, closing: closingSignalOf(context) }),
       });
     },
   };
 }
 
-async function nextChange(listeners: Set<() => void>, signal: AbortSignal): Promise<void> {
+async function nextChange(listeners: Set<() => void>, signals: readonly AbortSignal[]): Promise<void> {
   await new Promise<void>((resolve) => {
     const done = (): void => {
       listeners.delete(done);
-      signal.removeEventListener("abort", done);
+      for (const signal of signals) signal.removeEventListener("abort", done);
       resolve();
     };
     listeners.add(done);
-    signal.addEventListener("abort", done, { once: true });
+    for (const signal of signals) signal.addEventListener("abort", done, { once: true });
   });
 }

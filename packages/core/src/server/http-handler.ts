@@ -12,4 +12,8 @@ export type HttpResponse = (ServerResponse | Http2ServerResponse) & {
 };
 
 /** Answers requests of both HTTP versions. It never throws. */
-export type HttpHandler = (request: HttpRequest, response: HttpResponse) => void;
+export interface HttpHandler {
+  (request: HttpRequest, response: HttpResponse): void;
+  /** Told when the server begins to close: what would not end by itself, and is no work under way, ends soon. */
+  drain?(): void;
+}

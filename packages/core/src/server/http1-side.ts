@@ -1,4 +1,4 @@
-import { createServer, type Server } from "node:http";
+import { createServer, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { HttpHandler } from "./http-handler.ts";
 import type { ListenLimits } from "./listen-limits.ts";
@@ -6,13 +6,11 @@ import type { ListenLimits } from "./listen-limits.ts";
 /** One protocol of a listening server: takes connections from it, and lets go of them. */
 export interface ProtocolSide {
   accept(socket: Socket): void;
-  /** Takes no further request on its connections and closes each when it has nothing left to do. */
+  /** Closes each of its connections as soon as no call is under way on it; begun requests do not count. */
   drain(): void;
   /** Stops its timers. Its connections are closed by whoever owns them. */
   dispose(): void;
 }
-
-const DRAIN_POLL_MS = 50;
 
 export interface SideOptions {
   readonly handler: HttpHandler;
@@ -22,7 +20,17 @@ export interface SideOptions {
 }
 
 export function createHttp1Side({ handler, limits, prove }: SideOptions): ProtocolSide {
-  let draining: NodeJS.Timeout | undefined;
+  /** How many calls are under way on each connection. */
+  const calls = new Map<Socket, number>();
+  let draining = false;
+  const begin = (socket: Socket, response: ServerResponse): void => {
+    calls.set(socket, (calls.get(socket) ?? 0) + 1);
+    response.once("close", () => {
+      const left = (calls.get(socket) ?? 1) - 1;
+      if (calls.has(socket)) calls.set(socket, left);
+      if (draining && left === 0) socket.destroySoon();
+    });
+  };
   const server: Server = createServer(
     {
       headersTimeout: limits.headersMs,
@@ -34,7 +42,8 @@ export function createHttp1Side({ handler, limits, prove }: SideOptions): Protoc
     },
     (request, response) => {
       prove(request.socket);
-      if (draining !== undefined) response.setHeader("connection", "close");
+      begin(request.socket, response);
+      if (draining) response.setHeader("connection", "close");
       handler(request, response);
     },
   );
@@ -44,17 +53,20 @@ export function createHttp1Side({ handler, limits, prove }: SideOptions): Protoc
 
   return {
     accept: (socket) => {
+      calls.set(socket, 0);
+      socket.once("close", () => {
+        calls.delete(socket);
+      });
       server.emit("connection", socket);
       socket.resume();
     },
     drain: () => {
-      server.closeIdleConnections();
-      draining ??= setInterval(() => {
-        server.closeIdleConnections();
-      }, DRAIN_POLL_MS).unref();
+      draining = true;
+      for (const [socket, count] of calls) {
+        if (count === 0) socket.destroySoon();
+      }
     },
     dispose: () => {
-      clearInterval(draining);
       server.closeAllConnections();
       // Ends the check of slow headers; that the server is not listening is known.
       server.close(() => undefined);

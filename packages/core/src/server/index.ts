@@ -6,7 +6,7 @@ export {
 } from "./admission/admission.ts";
 export type { RateLimit } from "./admission/token-bucket.ts";
 export { assertBindPolicy, type BindRequest, isLoopback } from "./bind-policy.ts";
-export { principalOf, requestIdOf } from "./call-context.ts";
+export { closingSignalOf, principalOf, requestIdOf } from "./call-context.ts";
 export { type Failure, toFailure } from "./failure.ts";
 export { createHealthBoard, type HealthBoard, type ServiceStatus } from "./health.ts";
 export type { HttpHandler, HttpRequest, HttpResponse } from "./http-handler.ts";

@@ -13,36 +13,36 @@ export interface BodyGuard {
   readonly idleMs: number;
   /** Absent, only pauses are judged: an upload may take its time. */
   readonly wholeMs?: number;
-  /** Aborts when the request is gone; a read that is under way may never end by itself. */
-  readonly signal: AbortSignal;
+  /** Abort when the request is gone or no longer wanted; a read that is under way may never end by itself. */
+  readonly signals: readonly AbortSignal[];
 }
 
 /** Gives up on a body that comes too slowly, or whose sender is gone. */
 export function limitBody(
   body: AsyncIterable<Uint8Array>,
-  { idleMs, wholeMs, signal }: BodyGuard,
+  { idleMs, wholeMs, signals }: BodyGuard,
 ): AsyncIterable<Uint8Array> {
   const iterator = body[Symbol.asyncIterator]();
   const deadlineMs = performance.now() + (wholeMs ?? Number.POSITIVE_INFINITY);
 
   const next = async (): Promise<IteratorResult<Uint8Array>> => {
-    signal.throwIfAborted();
+    for (const signal of signals) signal.throwIfAborted();
     const waitMs = Math.max(0, Math.min(idleMs, deadlineMs - performance.now()));
     return await new Promise<IteratorResult<Uint8Array>>((resolve, reject) => {
       const onAbort = (): void => {
         clearTimeout(timer);
-        reject(signal.reason as Error);
+        reject(signals.find(({ aborted }) => aborted)?.reason as Error);
       };
       const timer = setTimeout(() => {
         reject(new ConnectError("the request's body did not arrive in time", Code.DeadlineExceeded));
       }, waitMs);
-      signal.addEventListener("abort", onAbort, { once: true });
+      for (const signal of signals) signal.addEventListener("abort", onAbort, { once: true });
       iterator
         .next()
         .then(resolve, reject)
         .finally(() => {
           clearTimeout(timer);
-          signal.removeEventListener("abort", onAbort);
+          for (const signal of signals) signal.removeEventListener("abort", onAbort);
         });
     });
   };

@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -128,11 +129,14 @@ describe("start and stop", () => {
 
   it("cuts at the deadline what does not end", async () => {
     const started = await startServer();
-    const stream = createClient(Health, started.grpc).watch({})[Symbol.asyncIterator]();
+    const call = { call: { toolCallId: "endless" } };
+    const stream = createClient(ToolService, started.grpc).executeToolStream(call)[Symbol.asyncIterator]();
     await stream.next();
-    const pending = expect(stream.next()).rejects.toThrow();
     await started.server.close({ drainMs: 50 });
-    await pending;
+    const rest = async (): Promise<void> => {
+      while ((await stream.next()).done !== true);
+    };
+    await expect(rest()).rejects.toThrow();
     await until(() => started.server.connections === 0);
     await started.server[Symbol.asyncDispose]();
   });
@@ -195,6 +199,25 @@ describe("with TLS", () => {
     expect(plain.received()).not.toContain("SERVING");
     await started.server.close({ drainMs: 500 });
     expect(started.server.connections).toBe(0);
+  });
+
+  it("does not wait at its stop for a peer that never finishes its handshake, and leaves it not open", async () => {
+    await using tls = createTls();
+    const started = await startServer({ keys: "present", tls: tls.material });
+    const raw = openRaw(started.server.port);
+    await once(raw.socket, "connect");
+    await createClient(
+      Health,
+      createConnectTransport({
+        baseUrl: started.server.url,
+        httpVersion: "1.1",
+        nodeOptions: { ca: tls.material.certificate },
+      }),
+    ).check({});
+    const startMs = performance.now();
+    await started.server.close({ drainMs: 30_000 });
+    await raw.ended;
+    expect(performance.now() - startMs).toBeLessThan(800);
   });
 
   it("refuses callers without a certificate where one is asked for (attack 61)", async () => {

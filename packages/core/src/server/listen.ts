@@ -1,9 +1,10 @@
 import { once } from "node:events";
-import { type AddressInfo, createServer as createNetServer, isIPv6, type Server } from "node:net";
+import { type AddressInfo, createServer as createNetServer, isIPv6, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import { SandboxError } from "../error/sandbox-error.ts";
 import { hasErrno } from "../file/errno.ts";
 import { assertBindPolicy } from "./bind-policy.ts";
+import { countCalls } from "./count-calls.ts";
 import { type ConnectionTable, createConnectionTable } from "./connection-table.ts";
 import { detectProtocol } from "./detect-protocol.ts";
 import { createHttp1Side, type ProtocolSide } from "./http1-side.ts";
@@ -42,14 +43,17 @@ export interface ListeningServer extends AsyncDisposable {
   /** Connections that are open. */
   readonly connections: number;
   /**
-   * Stops accepting, tells HTTP/2 peers to go away, lets calls in flight end for `drainMs`, then cuts what is left.
-   * Calling it again joins the close that is under way.
+   * Stops accepting, closes connections that have asked for nothing, tells HTTP/2 peers to go away, lets calls in flight
+   * end for `drainMs`, then cuts what is left. Without a call in flight it takes a fraction of a second, whatever the peers
+   * do. Calling it again joins the close that is under way.
    */
   close(options?: { readonly drainMs?: number }): Promise<void>;
 }
 
 const DEFAULT_DRAIN_MS = 5000;
 const DRAIN_POLL_MS = 20;
+/** How long peers have to close their ends after the last answer. */
+const FAREWELL_MS = 200;
 
 /**
  * Serves HTTP/1.1 and HTTP/2 on one port. Without TLS the first bytes of a connection decide, with TLS its ALPN. Throws
@@ -60,11 +64,13 @@ export async function listen(options: ListenOptions): Promise<ListeningServer> {
   assertBindPolicy({ host, tls: tls === undefined ? "off" : "on", keys });
   const limits: ListenLimits = { ...DEFAULT_LISTEN_LIMITS, ...options.limits };
   const table = createConnectionTable(limits);
-  const side = { handler: options.handler, limits, prove: table.prove };
+  const calls = countCalls(options.handler);
+  const side = { handler: calls.handler, limits, prove: table.prove };
   const http1 = createHttp1Side(side);
   const http2 = createHttp2Side(side);
   const sides = { http1, http2, table, limits };
   const server = tls === undefined ? createPlainServer(sides) : createSecureServer(tls, sides);
+  const sockets = trackSockets(server);
   try {
     await startListening(server, { host, port });
   } catch (cause) {
@@ -74,15 +80,17 @@ export async function listen(options: ListenOptions): Promise<ListeningServer> {
 
   const close = async (drainMs: number): Promise<void> => {
     server.close(() => undefined);
+    table.destroyUnproven();
+    options.handler.drain?.();
     http1.drain();
     http2.drain();
     const deadlineMs = performance.now() + drainMs;
-    while (table.size > 0 && performance.now() < deadlineMs) {
-      await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
-    }
+    await pollUntil(() => calls.inFlight === 0, deadlineMs);
+    await pollUntil(() => table.size === 0, Math.min(deadlineMs, performance.now() + FAREWELL_MS));
     http1.dispose();
     http2.dispose();
     table.destroyAll();
+    for (const socket of sockets) socket.destroy();
   };
   let closing: Promise<void> | undefined;
   const closeOnce = async ({ drainMs = ownDrainMs }: { readonly drainMs?: number } = {}): Promise<void> => {
@@ -103,6 +111,24 @@ export async function listen(options: ListenOptions): Promise<ListeningServer> {
       await closeOnce();
     },
   };
+}
+
+async function pollUntil(holds: () => boolean, deadlineMs: number): Promise<void> {
+  while (!holds() && performance.now() < deadlineMs) {
+    await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
+  }
+}
+
+/** All that is open, also what is in the middle of a TLS handshake and in no table yet. */
+function trackSockets(server: Server): ReadonlySet<Socket> {
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.once("close", () => {
+      sockets.delete(socket);
+    });
+  });
+  return sockets;
 }
 
 interface Sides {

@@ -60,7 +60,8 @@ describe("methodFacts", () => {
 
   it("opens health to everybody and reflection to readers", () => {
     for (const [, method] of methodsOf(file_health_v1_health)) {
-      expect(methodFacts(method)).toEqual({ verb: "public", lane: "reserved", scope: "none" });
+      const lane = method.name === "Watch" ? "normal" : "reserved";
+      expect(methodFacts(method)).toEqual({ verb: "public", lane, scope: "none" });
     }
     for (const [, method] of methodsOf(file_grpc_reflection_v1_reflection, file_grpc_reflection_v1alpha_reflection)) {
       expect(methodFacts(method)).toEqual({ verb: "read", lane: "normal", scope: "none" });

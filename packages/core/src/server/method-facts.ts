@@ -22,7 +22,10 @@ const SCOPES: ReadonlyMap<Scope, MethodFacts["scope"]> = new Map([
   [Scope.ANY, "none"],
 ]);
 
-/** The standard gRPC services carry no options of ours. */
+/**
+ * The standard gRPC services carry no options of ours. What is asked once and answered at once has reserved room; what
+ * stays open for as long as its caller likes has none.
+ */
 const STANDARD: ReadonlyMap<string, MethodFacts> = new Map([
   [Health.typeName, { verb: "public", lane: "reserved", scope: "none" }],
   [ServerReflection.typeName, { verb: "read", lane: "normal", scope: "none" }],
@@ -43,7 +46,7 @@ export function methodFacts(method: DescMethod): MethodFacts {
 
 function readFacts(method: DescMethod): MethodFacts {
   const standard = STANDARD.get(method.parent.typeName);
-  if (standard !== undefined) return standard;
+  if (standard !== undefined) return method.methodKind === "unary" ? standard : { ...standard, lane: "normal" };
   const ofVerb = VERBS.get(getOption(method, verb));
   const ofScope = ofVerb === "public" ? "none" : SCOPES.get(getOption(method, scope));
   if (ofVerb === undefined || ofScope === undefined) return REFUSED;

@@ -8,10 +8,10 @@ import { SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import { SandboxError } from "../error/sandbox-error.ts";
 import { fromConnectError } from "../error/wire.ts";
-import type { Secret } from "../secret/secret.ts";
+import { Secret } from "../secret/secret.ts";
 import { createManualClock } from "../testing/manual-clock.ts";
 import { createTestAccess } from "../testing/test-access.ts";
-import { createAdmission, DEFAULT_ADMISSION_LIMITS } from "./admission/admission.ts";
+import { ANYBODY, createAdmission, DEFAULT_ADMISSION_LIMITS } from "./admission/admission.ts";
 import { principalOf, requestIdOf } from "./call-context.ts";
 import { createHealthBoard } from "./health.ts";
 import { createRouterOptions, type ServerPolicy } from "./router-options.ts";
@@ -202,8 +202,10 @@ describe("how much is admitted", () => {
     ...DEFAULT_ADMISSION_LIMITS,
     maxUnaryCalls: 3,
     maxStreams: 2,
-    maxReservedCalls: 2,
+    maxReservedCalls: 3,
     maxCallsPerTenant: 2,
+    maxReservedPerTenant: 2,
+    maxAnonymousCalls: 1,
   };
 
   function createBusyServer(limits = LIMITS) {
@@ -222,7 +224,14 @@ describe("how much is admitted", () => {
             await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
           },
         });
-        router.service(SessionService, { destroySession: () => ({}), getSession: () => ({}) });
+        router.service(SessionService, {
+          destroySession: async ({ sessionId }) => {
+            if (sessionId === "slow") await new Promise<void>((resolve) => releases.push(resolve));
+            return {};
+          },
+          getSession: () => ({}),
+        });
+        createHealthBoard().register(router);
       },
       { admission, clock },
     );
@@ -257,6 +266,52 @@ describe("how much is admitted", () => {
     await createClient(SessionService, transport(access.homeToken)).destroySession({ sessionId: "s1" });
     for (const release of releases) release();
     await Promise.all(running);
+  });
+
+  it("keeps room for destroy and health while callers without a token watch health (attack 50)", async () => {
+    const { transport, access, admission } = createBusyServer();
+    const anybody = createClient(Health, transport());
+    const controller = new AbortController();
+    const watches = Array.from({ length: 20 }, () => anybody.watch({}, { signal: controller.signal }));
+    const opened = await Promise.allSettled(watches.map((watch) => watch[Symbol.asyncIterator]().next()));
+    expect(opened.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    expect(admission.inFlight).toEqual({ unary: 0, stream: 1, reserved: 0 });
+    await createClient(SessionService, transport(access.homeToken)).destroySession({ sessionId: "s1" });
+    await anybody.check({});
+    const stream = createClient(ToolService, transport(access.homeToken)).executeToolStream(
+      {},
+      { signal: controller.signal },
+    );
+    expect((await stream[Symbol.asyncIterator]().next()).done).toBe(false);
+    controller.abort();
+    await until(() => admission.inFlight.stream === 0);
+  });
+
+  it("keeps the reserved room of those with a token apart from that of everybody else, and from each other's", async () => {
+    const clock = createManualClock();
+    const admission = createAdmission(LIMITS, clock);
+    const reserve = (tenant: string) => admission.admit({ lane: "reserved", kind: "unary", tenant });
+    reserve(ANYBODY);
+    expect(() => reserve(ANYBODY)).toThrow(expect.objectContaining({ reason: "OVERLOADED" }));
+    reserve("acme");
+    const { transport, access, releases } = createBusyServer();
+    const acme = createClient(SessionService, transport(access.sign()));
+    const running = [acme.destroySession({ sessionId: "slow" }), acme.destroySession({ sessionId: "slow" })];
+    await until(() => releases.length === 2);
+    expect((await failureOf(acme.destroySession({ sessionId: "s1" }))).reason).toBe("OVERLOADED");
+    const other = transport(access.sign({ tenant: "other" }));
+    await createClient(SessionService, other).destroySession({ sessionId: "s1" });
+    for (const release of releases) release();
+    await Promise.all(running);
+  });
+
+  it("takes a public call with a token on its holder's account, and one with a bad token on everybody's", async () => {
+    const { transport, access, admission } = createBusyServer({ ...LIMITS, maxAnonymousCalls: 0 });
+    await createClient(Health, transport(access.sign())).check({});
+    for (const token of [undefined, new Secret("not-a-token")]) {
+      expect((await failureOf(createClient(Health, transport(token)).check({}))).reason).toBe("OVERLOADED");
+    }
+    expect(admission.inFlight.reserved).toBe(0);
   });
 
   it("counts the work of a call whose caller went away until it is over (attack 50)", async () => {

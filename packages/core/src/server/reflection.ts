@@ -14,7 +14,9 @@ import {
   ServerReflection as ServerReflectionAlpha,
 } from "@turnbox/protocol/grpc/reflection/v1alpha/reflection_pb";
 import { file_health_v1_health } from "@turnbox/protocol/health/v1/health_pb";
+import { closingSignalOf } from "./call-context.ts";
 import { createDescriptorIndex, type DescriptorIndex } from "./descriptor-index.ts";
+import { endWith } from "./end-with.ts";
 
 type Question = ServerReflectionRequest["messageRequest"];
 
@@ -33,13 +35,13 @@ export function registerReflection(router: ConnectRouter, files: readonly DescFi
     });
 
   router.service(ServerReflection, {
-    async *serverReflectionInfo(requests) {
-      for await (const request of requests) yield reply(request);
+    async *serverReflectionInfo(requests, context) {
+      for await (const request of endWith(requests, closingSignalOf(context))) yield reply(request);
     },
   });
   router.service(ServerReflectionAlpha, {
-    async *serverReflectionInfo(requests) {
-      for await (const request of requests) {
+    async *serverReflectionInfo(requests, context) {
+      for await (const request of endWith(requests, closingSignalOf(context))) {
         const present = fromBinary(ServerReflectionRequestSchema, toBinary(AlphaRequestSchema, request));
         yield fromBinary(AlphaResponseSchema, toBinary(ServerReflectionResponseSchema, reply(present)));
       }

@@ -1,9 +1,10 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
+import type { Secret } from "../secret/secret.ts";
 import { authorizeMethod } from "../token/authorize.ts";
 import { parseBearer } from "../token/bearer.ts";
 import type { TokenVerifier } from "../token/token-verifier.ts";
-import type { Admission, Place } from "./admission/admission.ts";
+import { type Admission, ANYBODY, type Place } from "./admission/admission.ts";
 import { setPrincipal, setRequestId } from "./call-context.ts";
 import { toFailure } from "./failure.ts";
 import { methodFacts } from "./method-facts.ts";
@@ -21,9 +22,6 @@ export interface RequestGateOptions {
   readonly admission: Admission;
 }
 
-/** Nobody in particular: the callers of public methods share one allowance. */
-const ANYBODY = "";
-
 /**
  * What happens to a call on the strength of its headers alone, before a byte of its body is read: it gets an id, its
  * caller is known, may call the method at all, and there is room. A refused call costs neither parsing nor memory.
@@ -31,14 +29,18 @@ const ANYBODY = "";
 export function createRequestGate({ verifier, admission }: RequestGateOptions): (context: HandlerContext) => void {
   const admit = (context: HandlerContext): void => {
     const facts = methodFacts(context.method);
-    const principal =
-      facts.verb === "public" ? undefined : verifier.verify(parseBearer(context.requestHeader.get("authorization")));
-    if (principal !== undefined) {
+    const bearer = parseBearer(context.requestHeader.get("authorization"));
+    let tenant: string;
+    if (facts.verb === "public") {
+      tenant = bearer === undefined ? ANYBODY : tenantOf(bearer, verifier);
+    } else {
+      const principal = verifier.verify(bearer);
       authorizeMethod(principal, facts);
       setPrincipal(context, principal);
+      ({ tenant } = principal);
     }
     const kind = context.method.methodKind === "unary" ? "unary" : "stream";
-    const place = admission.admit({ lane: facts.lane, kind, tenant: principal?.tenant ?? ANYBODY });
+    const place = admission.admit({ lane: facts.lane, kind, tenant });
     context.values.set(placeKey, place);
     // The call may end before any handler sees it: a body that does not parse, a client that goes away.
     if (context.signal.aborted) place.abandon();
@@ -55,4 +57,13 @@ export function createRequestGate({ verifier, admission }: RequestGateOptions): 
       throw toFailure(thrown, requestId).answer;
     }
   };
+}
+
+/** On whose account a public call goes: a token is not needed, but keeps its holder's room apart from everybody's. */
+function tenantOf(bearer: Secret, verifier: TokenVerifier): string {
+  try {
+    return verifier.verify(bearer).tenant;
+  } catch {
+    return ANYBODY;
+  }
 }

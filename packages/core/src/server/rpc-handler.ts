@@ -1,7 +1,10 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import { type ConnectRouter, createConnectRouter } from "@connectrpc/connect";
+import { type ConnectRouter, createConnectRouter, createContextValues } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest } from "@connectrpc/connect-node";
+import { SandboxError } from "../error/sandbox-error.ts";
+import { toConnectError } from "../error/wire.ts";
+import { setClosingSignal } from "./call-context.ts";
 import { completeError } from "./complete-error.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "./http-handler.ts";
 import { type BodyLimits, DEFAULT_BODY_LIMITS, limitBody } from "./limit-body.ts";
@@ -18,6 +21,9 @@ export interface RpcHandlerOptions extends ServerPolicy {
 
 const DEFAULT_STALLED_READER_MS = 10 * 60_000;
 
+/** How long the body of a request may still take to arrive once the server begins to close. */
+const LAST_BODY_MS = 200;
+
 /** The longest timer of Node; what is longer would fire at once. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
@@ -33,6 +39,9 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
   options.routes(router);
   const handlers = new Map<string, UniversalHandler>(router.handlers.map((handler) => [handler.requestPath, handler]));
 
+  const closing = new AbortController();
+  const lastBody = new AbortController();
+
   const answer = async (handler: UniversalHandler, request: HttpRequest, response: HttpResponse): Promise<void> => {
     // A stream that was reset as soon as it was opened costs nothing further.
     if (isGone(response)) return;
@@ -42,12 +51,14 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
       response.end();
       return;
     }
-    const limited = { ...universal, body: limitBodyOf(handler.method, universal, body) };
-    const result = await completeError(await handler(limited));
-    await writeResponse(result, response, { request, stalledReaderMs });
+    const values = createContextValues();
+    setClosingSignal({ values }, closing.signal);
+    const limited = limitBodyOf(handler.method, universal, { ...body, lastBody: lastBody.signal });
+    const result = await completeError(await handler({ ...universal, body: limited, contextValues: values }));
+    await writeResponse(result, response, { request, stalledReaderMs, closing: closing.signal });
   };
 
-  return (request, response) => {
+  const handle = (request: HttpRequest, response: HttpResponse): void => {
     const path = (request.url ?? "").split("?", 1)[0] ?? "";
     const handler = handlers.get(path);
     if (handler === undefined) {
@@ -59,6 +70,17 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
       response.destroy();
     });
   };
+
+  const drain = (): void => {
+    if (closing.signal.aborted) return;
+    const reason = new SandboxError("SHUTTING_DOWN", "the server is stopping");
+    closing.abort(reason);
+    setTimeout(() => {
+      // Thrown in the protocol layer, which knows errors of its own kind only.
+      lastBody.abort(toConnectError(reason, ""));
+    }, LAST_BODY_MS).unref();
+  };
+  return Object.assign(handle, { drain });
 }
 
 /** The request in Connect's form, or undefined where its Host header or path make no URL. */
@@ -84,14 +106,18 @@ function clampTimeout(header: Headers): void {
   }
 }
 
-/** A single message has to arrive as a whole; a stream of them only has to go on; a dialogue may be silent. */
+/**
+ * A single message has to arrive as a whole, since no handler sees the call before; a stream of them only has to go on; a
+ * dialogue may be silent.
+ */
 function limitBodyOf(
   method: DescMethod,
   { body, signal }: UniversalServerRequest,
-  { idleMs, wholeMs }: BodyLimits,
+  { idleMs, wholeMs, lastBody }: BodyLimits & { readonly lastBody: AbortSignal },
 ): UniversalServerRequest["body"] {
   if (method.methodKind === "bidi_streaming" || !isByteStream(body)) return body;
-  return limitBody(body, method.methodKind === "client_streaming" ? { idleMs, signal } : { idleMs, wholeMs, signal });
+  if (method.methodKind === "client_streaming") return limitBody(body, { idleMs, signals: [signal] });
+  return limitBody(body, { idleMs, wholeMs, signals: [signal, lastBody] });
 }
 
 function isByteStream(body: UniversalServerRequest["body"]): body is AsyncIterable<Uint8Array> {

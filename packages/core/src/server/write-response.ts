@@ -7,6 +7,8 @@ export interface WriteOptions {
   readonly request: HttpRequest;
   /** How long a reader may take nothing before its stream is cut. */
   readonly stalledReaderMs: number;
+  /** Aborts when the server begins to close. */
+  readonly closing: AbortSignal;
 }
 
 /**
@@ -36,7 +38,7 @@ export async function writeResponse(
       if (isGone(response)) return;
     }
     if (answer.trailer !== undefined) response.addTrailers(toNodeHeaders(answer.trailer));
-    endRequest(options.request, response);
+    endRequest(options, response);
     response.end();
   } catch (thrown) {
     // The connection may end between the look and the write.
@@ -82,14 +84,16 @@ function refuseRestOfBody(request: HttpRequest, response: HttpResponse): void {
 }
 
 /** Over HTTP/2 the stream of an unfinished request is reset, after a while in which its sender can take the answer. */
-function endRequest(request: HttpRequest, response: HttpResponse): void {
+function endRequest({ request, closing }: WriteOptions, response: HttpResponse): void {
   if (!("stream" in response) || request.complete) return;
   const { stream } = response;
   request.removeAllListeners("readable");
   request.resume();
-  const timer = setTimeout(() => {
+  // It waits for the answer to be written by itself.
+  const reset = (): void => {
     stream.close(constants.NGHTTP2_NO_ERROR);
-  }, LINGER_MS);
+  };
+  const timer = setTimeout(reset, closing.aborted ? 0 : LINGER_MS);
   stream.once("close", () => {
     clearTimeout(timer);
   });

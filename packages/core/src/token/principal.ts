@@ -17,6 +17,8 @@ export interface Principal {
   /** The one session that the token is bound to; absent means all of the tenant's. */
   readonly sandbox?: string;
   readonly verbs: readonly AccessVerb[];
+  /** When the token of a `scoped` caller ends; the home's token has no end. Nothing it is given may outlast it. */
+  readonly expiresAtMs?: number;
 }
 
 /** Whether what belongs to `tenant` may be shown to the principal. Where not, the answer is that of an absent thing. */

@@ -16,6 +16,8 @@ export interface TokenGrant {
   readonly verbs: readonly AccessVerb[];
   /** Up to 24 hours. */
   readonly lifetimeMs: number;
+  /** The token ends then at the latest: the end of the token on whose strength it is granted. */
+  readonly notAfterMs?: number;
 }
 
 export interface SignedToken {
@@ -59,7 +61,10 @@ export function createTokenSigner({ privateKey, issuer, clock }: TokenSignerOpti
         ...(grant.sandbox === undefined ? {} : { sandbox: grant.sandbox }),
         verbs: [...grant.verbs],
         iat: Math.floor(nowMs / 1000),
-        exp: Math.ceil((nowMs + grant.lifetimeMs) / 1000),
+        exp: Math.min(
+          Math.ceil((nowMs + grant.lifetimeMs) / 1000),
+          Math.floor((grant.notAfterMs ?? Number.POSITIVE_INFINITY) / 1000),
+        ),
         jti: randomToken(26),
       };
       if (parseClaims(claims) === undefined) throw invalidArgument("sandbox", "must follow the rule of session ids");

@@ -47,6 +47,7 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
       tenant: claims.tenant,
       ...(claims.sandbox === undefined ? {} : { sandbox: claims.sandbox }),
       verbs: Object.freeze([...claims.verbs]),
+      expiresAtMs: claims.exp * 1000,
     });
   };
 

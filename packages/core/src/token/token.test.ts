@@ -53,7 +53,9 @@ describe("createTokenVerifier", () => {
       tenant: "acme",
       sandbox: "s1",
       verbs: ["read", "execute"],
+      expiresAtMs: Math.ceil((clock.nowMs() + GRANT.lifetimeMs) / 1000) * 1000,
     });
+    expect(verifier.verify(homeToken).expiresAtMs).toBeUndefined();
     expect(verifier.verify(new Secret(forge(HEADER)))).toMatchObject({ tenant: "acme" });
   });
 
@@ -144,6 +146,23 @@ describe("createTokenSigner", () => {
     for (const lifetimeMs of [0, -1, Number.NaN, 86_400_001]) {
       expect(() => signer.sign({ ...GRANT, lifetimeMs })).toThrow("lifetime");
     }
+  });
+
+  it("grants nothing beyond the end that it is given, however often that is done", async () => {
+    const local = createManualClock();
+    const localSigner = createTokenSigner({ privateKey: keys.privateKey, issuer: "fleet-1", clock: local });
+    const localVerifier = createTokenVerifier({ publicKeys: [keys.publicKey], issuer: "fleet-1", clock: local });
+    let { token, expiresAtMs } = localSigner.sign({ ...GRANT, lifetimeMs: 5000 });
+    const endMs = expiresAtMs;
+    for (let renewal = 0; renewal < 10; renewal += 1) {
+      await local.advance(501);
+      const notAfterMs = localVerifier.verify(token).expiresAtMs ?? Number.NaN;
+      ({ token, expiresAtMs } = localSigner.sign({ ...GRANT, lifetimeMs: 86_400_000, notAfterMs }));
+      expect(expiresAtMs).toBe(endMs);
+    }
+    expect(localSigner.sign({ ...GRANT, lifetimeMs: 1000, notAfterMs: endMs + 60_000 }).expiresAtMs).toBeLessThan(
+      endMs + 60_000,
+    );
   });
 
   it("refuses keys of another kind", () => {

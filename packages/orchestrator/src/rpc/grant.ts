@@ -5,6 +5,7 @@ import {
   parseEnum,
   type Principal,
   SandboxError,
+  type TokenGrant,
 } from "@turnbox/core";
 import { Verb } from "@turnbox/protocol/turnbox/common/v1/access_pb";
 
@@ -32,8 +33,15 @@ export function grantedVerbs(asked: readonly Verb[], { verbs: own }: Principal):
   return wanted;
 }
 
-export function grantedLifetimeMs(ttlMs: number | undefined): number {
-  if (ttlMs === undefined) return DEFAULT_LIFETIME_MS;
-  if (ttlMs > MAX_TOKEN_LIFETIME_MS) throw invalidArgument("ttl", "must be at most 24 hours");
-  return ttlMs;
+/**
+ * How long the token shall be valid: as long as is asked for, or an hour, but never longer than the caller's own token.
+ * Otherwise whoever gets hold of a short-lived token could renew it for ever.
+ */
+export function grantedTime(
+  ttlMs: number | undefined,
+  { expiresAtMs }: Principal,
+): Pick<TokenGrant, "lifetimeMs" | "notAfterMs"> {
+  if (ttlMs !== undefined && ttlMs > MAX_TOKEN_LIFETIME_MS) throw invalidArgument("ttl", "must be at most 24 hours");
+  const lifetimeMs = ttlMs ?? DEFAULT_LIFETIME_MS;
+  return expiresAtMs === undefined ? { lifetimeMs } : { lifetimeMs, notAfterMs: expiresAtMs };
 }

@@ -64,7 +64,7 @@ function createServer(instances: readonly FleetInstance[] = []) {
     });
   const tokenOf = (
     tenant: string,
-    more: { readonly sandbox?: string; readonly verbs?: readonly AccessVerb[] } = {},
+    more: { readonly sandbox?: string; readonly verbs?: readonly AccessVerb[]; readonly lifetimeMs?: number } = {},
   ): string =>
     signer.sign({ tenant, verbs: ["read", "lifecycle", "execute"], lifetimeMs: 60_000, ...more }).token.reveal();
   return {
@@ -184,6 +184,7 @@ describe("SandboxControlService", () => {
       tenant: "default",
       sandbox: sandboxId,
       verbs: ["read", "execute"],
+      expiresAtMs: Number(connected.expiresAt?.seconds) * 1000,
     });
     const open = await server.sandboxes().connectSandbox({ sandboxId });
     expect(server.verifier.verify(new Secret(open.token)).verbs).toEqual([
@@ -217,6 +218,21 @@ describe("SandboxControlService", () => {
     ).toMatchObject({
       field: "ttl",
     });
+  });
+
+  it("signs nothing that outlasts the caller's own token, however often it is renewed", async () => {
+    const server = createServer();
+    const { sandboxId } = await server.sandboxes().createSandbox({});
+    let token = server.tokenOf("default", { sandbox: sandboxId, lifetimeMs: 5000 });
+    const endMs = server.verifier.verify(new Secret(token)).expiresAtMs;
+    for (const ttl of [{ seconds: 86_400n }, undefined, { seconds: 3600n }]) {
+      const connected = await server.sandboxes(token).connectSandbox({ sandboxId, ...(ttl && { ttl }) });
+      ({ token } = connected);
+      expect(Number(connected.expiresAt?.seconds) * 1000).toBe(endMs);
+      expect(server.verifier.verify(new Secret(token)).expiresAtMs).toBe(endMs);
+    }
+    const shorter = await server.sandboxes(token).connectSandbox({ sandboxId, ttl: { seconds: 1n } });
+    expect(Number(shorter.expiresAt?.seconds) * 1000).toBeLessThan(endMs ?? 0);
   });
 
   it("signs nothing for a sandbox of another tenant", async () => {

@@ -9,7 +9,7 @@ import type {
 import type { ImportTemplateHeader } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import type { ControlCall, SandboxControl } from "../control/sandbox-control.ts";
 import { fromCreateRequest, toWireCapabilities, toWireSandbox, toWireTemplate } from "./convert.ts";
-import { grantedLifetimeMs, grantedVerbs } from "./grant.ts";
+import { grantedTime, grantedVerbs } from "./grant.ts";
 import { parsePage, parsePositiveMs } from "./validate.ts";
 
 export interface SandboxControlServiceOptions {
@@ -55,14 +55,15 @@ export function createSandboxControlService({
     },
     connectSandbox: async ({ sandboxId, ttl, verbs }, context) => {
       const call = callOf(context);
-      const granted = grantedVerbs(verbs, principalOf(context));
-      const lifetimeMs = grantedLifetimeMs(parsePositiveMs("ttl", ttl));
+      const caller = principalOf(context);
+      const granted = grantedVerbs(verbs, caller);
+      const time = grantedTime(parsePositiveMs("ttl", ttl), caller);
       const { url, sessionId } = await control.connectSandbox({ sandboxId }, call);
       const { token, expiresAtMs } = signer.sign({
         tenant: call.tenant,
         sandbox: sessionId,
         verbs: granted,
-        lifetimeMs,
+        ...time,
       });
       return { url, token: token.reveal(), expiresAt: timestampFromMs(expiresAtMs), sessionId, sandboxId };
     },

@@ -53,10 +53,12 @@ export function storeSuite(name: string, create: () => Promise<Store>): void {
       });
       expect(await store.getSandbox("s2", CALL)).toBeUndefined();
       expect(await store.reserveSandbox(row("s3", { name: "web", tenant: "t2" }), CALL)).toEqual({ kind: "reserved" });
-      expect(await store.findSandboxByName({ tenant: "t2", name: "web" }, CALL)).toMatchObject({ sessionId: "s3" });
+      expect(await store.reserveSandbox(row("s4", { name: "web", tenant: "t2" }), CALL)).toMatchObject({
+        kind: "name_taken",
+        by: { sessionId: "s3" },
+      });
       await store.deleteSandbox("s1", CALL);
       await store.deleteSandbox("s1", CALL);
-      expect(await store.findSandboxByName({ tenant: "t1", name: "web" }, CALL)).toBeUndefined();
       expect(await store.reserveSandbox(row("s2", { name: "web" }), CALL)).toEqual({ kind: "reserved" });
     });
 

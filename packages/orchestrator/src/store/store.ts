@@ -88,10 +88,6 @@ export interface Store extends AsyncDisposable {
   getSandbox(sessionId: string, call: StoreCall): Promise<SandboxRow | undefined>;
   /** Those of the ids that are in the index, in no order. */
   getSandboxes(sessionIds: readonly string[], call: StoreCall): Promise<readonly SandboxRow[]>;
-  findSandboxByName(
-    named: { readonly tenant: string; readonly name: string },
-    call: StoreCall,
-  ): Promise<SandboxRow | undefined>;
   /** Ordered by session id. */
   listSandboxes(query: SandboxQuery, call: StoreCall): Promise<readonly SandboxRow[]>;
   /** Takes the sandbox out of the index and frees its name. */

@@ -1,26 +1,21 @@
-import { access, constants } from "node:fs/promises";
-import { delimiter, join } from "node:path";
 import { type CommandRunner, type ConfigEntry, hasReason, SandboxError } from "@turnbox/core";
 import type { Runtime } from "../runtime/runtime.ts";
+import type { Finding } from "./finding.ts";
+import { type Machine, ROOT_REMEDY, readMachine } from "./machine.ts";
+import { probePart } from "./probe-part.ts";
 import { readSystemParts, type SystemPart } from "./system-parts.ts";
 
 /** How it stands with one part, as `turnbox doctor` prints it. */
-export interface PartReport {
+export interface PartReport extends Finding {
   readonly name: string;
-  readonly status: "found" | "missing" | "broken";
-  readonly version: string;
   readonly required: boolean;
-  readonly detail: string;
   readonly without: string;
-  readonly remedy: string;
 }
 
 export interface DoctorReport {
   readonly parts: readonly PartReport[];
   readonly config: readonly ConfigEntry[];
 }
-
-const PROBE_MS = 10_000;
 
 export interface DoctorDeps {
   readonly runner: CommandRunner;
@@ -31,101 +26,61 @@ export interface DoctorDeps {
   readonly required: ReadonlySet<string>;
   readonly config: readonly ConfigEntry[];
   readonly signal: AbortSignal;
+  /** This one where absent. */
+  readonly machine?: Machine;
+  /** Those of `system-parts.json` where absent. */
+  readonly systemParts?: readonly SystemPart[];
 }
 
 /** Tries every part of the machine that the host uses. */
 export async function examine(deps: DoctorDeps): Promise<DoctorReport> {
-  const parts: PartReport[] = [];
-  for (const part of await readSystemParts()) parts.push(await examinePart(part, deps));
-  parts.push(await tryRuntime(deps));
-  return { parts, config: deps.config };
+  const machine = deps.machine ?? (await readMachine());
+  const systemParts = deps.systemParts ?? (await readSystemParts());
+  const parts = await Promise.all(
+    systemParts.map(async (part): Promise<PartReport> => {
+      const finding = await probePart(part, { ...deps, machine });
+      return { name: part.name, required: deps.required.has(part.name), without: part.without, ...finding };
+    }),
+  );
+  return { parts: [examineUser(machine, deps), ...parts, await tryRuntime(machine, deps)], config: deps.config };
 }
 
-async function examinePart(part: SystemPart, deps: DoctorDeps): Promise<PartReport> {
-  const found = (await askInstead(part, deps)) ?? (await findMissing(part, deps)) ?? (await askVersion(part, deps));
-  return {
-    name: part.name,
-    required: deps.required.has(part.name),
-    without: part.without,
-    remedy: `apt-get install ${part.suite === "backports" ? "-t CODENAME-backports " : ""}${part.package}`,
-    ...found,
+/** Datasets, mounts and gVisor's sandboxes are root's. */
+function examineUser({ user }: Machine, { required }: DoctorDeps): PartReport {
+  const part = {
+    name: "root",
+    required: required.has("zfs") || required.has("runsc"),
+    version: "",
+    without: "the storage zfs and the runtime gvisor do not work",
   };
-}
-
-type Finding = Pick<PartReport, "status" | "version" | "detail">;
-
-/** Another part that does the same work. */
-async function askInstead({ insteadOf }: SystemPart, deps: DoctorDeps): Promise<Finding | null> {
-  if (insteadOf === undefined) return null;
-  const output = await ask(insteadOf.argv, deps);
-  if (output?.includes(insteadOf.prints) !== true) return null;
-  return { status: "found", version: output.split("\n")[0] ?? "", detail: insteadOf.name };
-}
-
-async function findMissing(part: SystemPart, deps: DoctorDeps): Promise<Finding | null> {
-  for (const command of part.commands) {
-    if (!(await isInPath(command, deps.path)))
-      return { status: "missing", version: "", detail: `${command} is not in PATH` };
-  }
-  for (const device of part.devices ?? []) {
-    if (!(await isThere(device))) return { status: "broken", version: "", detail: `there is no ${device}` };
-  }
-  return null;
-}
-
-async function askVersion({ version, minimumVersion }: SystemPart, deps: DoctorDeps): Promise<Finding> {
-  if (version === undefined) return { status: "found", version: "", detail: "" };
-  const output = await ask(version.argv, deps);
-  const told = new RegExp(version.pattern).exec(output ?? "")?.[1];
-  if (told === undefined)
-    return { status: "broken", version: "", detail: `${version.argv.join(" ")} did not tell its version` };
-  const isOld = minimumVersion !== undefined && told < minimumVersion;
-  return {
-    status: isOld ? "broken" : "found",
-    version: told,
-    detail: isOld ? `it is older than ${minimumVersion}` : "",
-  };
+  if (user === "root") return { ...part, status: "found", detail: "", remedy: "" };
+  return { ...part, status: "broken", detail: "this user is not root", remedy: ROOT_REMEDY };
 }
 
 /** What a container really boots and runs with. */
-async function tryRuntime({ runtime, signal, required }: DoctorDeps): Promise<PartReport> {
+async function tryRuntime({ user }: Machine, { runtime, signal, required }: DoctorDeps): Promise<PartReport> {
   const report = {
     name: `runtime ${runtime.kind}`,
     required: required.has("runtime"),
+    version: "",
     without: "no sandbox runs here",
   };
+  if (runtime.kind === "gvisor" && user !== "root") {
+    return { ...report, status: "broken", detail: "it was not tried, since it needs root", remedy: ROOT_REMEDY };
+  }
   try {
     const { version } = await runtime.open({ signal });
     return { ...report, status: "found", version, detail: "", remedy: "" };
   } catch (thrown) {
+    signal.throwIfAborted();
     const error = SandboxError.from(thrown);
     const status = hasReason(error, "COMMAND_MISSING") ? "missing" : "broken";
-    return { ...report, status, version: "", detail: error.message, remedy: error.remedy };
+    return { ...report, status, detail: error.message, remedy: runtimeRemedy(error) };
   }
 }
 
-async function ask([command, ...args]: readonly [string, ...string[]], deps: DoctorDeps): Promise<string | null> {
-  try {
-    const { exitCode, stdout } = await deps.runner.run(
-      { command, args, deadlineMs: PROBE_MS },
-      { signal: deps.signal },
-    );
-    return exitCode === 0 ? stdout.trim() : null;
-  } catch {
-    return null;
-  }
-}
-
-async function isInPath(command: string, path: string): Promise<boolean> {
-  for (const directory of path.split(delimiter)) {
-    if (await isThere(join(directory, command), constants.X_OK)) return true;
-  }
-  return false;
-}
-
-async function isThere(path: string, mode = constants.F_OK): Promise<boolean> {
-  return await access(path, mode).then(
-    () => true,
-    () => false,
-  );
+/** The table sends people to doctor, which is where they are. */
+function runtimeRemedy({ remedy }: SandboxError): string {
+  if (!remedy.includes("turnbox doctor")) return remedy;
+  return "see to the parts above that are not found; where all are there, the cause is in what the runtime says here";
 }

@@ -20,10 +20,16 @@ const operation = <Input, Output>(
 const parseRows = (rows: readonly Record<string, unknown>[]): readonly unknown[] =>
   rows.map((row) => JSON.parse(String(row["row"])) as unknown);
 
-const putSession = (db: DatabaseSync, row: SessionRow): void => {
-  db.prepare(
-    "INSERT INTO sessions (id, token, row) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET row = excluded.row WHERE token = excluded.token",
-  ).run(row.id, row.token, JSON.stringify(row));
+const insertSession = (db: DatabaseSync, row: SessionRow): void => {
+  db.prepare("INSERT INTO sessions (id, token, row) VALUES (?, ?, ?)").run(row.id, row.token, JSON.stringify(row));
+};
+
+/** A session that is not there (any more) is an error: a late change must not bring it back, nor be lost silently. */
+const updateSession = (db: DatabaseSync, row: SessionRow): void => {
+  const { changes } = db
+    .prepare("UPDATE sessions SET row = ? WHERE token = ? AND id = ?")
+    .run(JSON.stringify(row), row.token, row.id);
+  if (Number(changes) !== 1) throw new Error(`there is no session ${row.id} to change`);
 };
 
 const putSnapshot = (db: DatabaseSync, row: SnapshotRow): void => {
@@ -59,9 +65,11 @@ export interface SessionCommit {
 
 /** Everything the database does, each as one transaction. The worker runs them; the main thread knows only their types. */
 export const operations = {
+  /** A session that is about to be made. Its id must be free. */
+  insertSession: operation("full", insertSession),
   /** The session as it is now, with what the same step made. */
   commitSession: operation("full", (db, input: SessionCommit): void => {
-    putSession(db, input.session);
+    updateSession(db, input.session);
     if (input.snapshot !== undefined) putSnapshot(db, input.snapshot);
     if (input.receipt !== undefined) putReceipt(db, input.receipt);
     if (input.intent === "end") endIntent(db, input.session.token);
@@ -84,6 +92,11 @@ export const operations = {
         db.prepare("SELECT row FROM snapshots WHERE token = ? ORDER BY rowid").all(token),
       ) as readonly SnapshotRow[],
   ),
+  /** How many snapshots each session has, by its token. */
+  countSnapshots: operation("none", (db, _: null): Readonly<Record<string, number>> => {
+    const rows = db.prepare("SELECT token, count(*) AS count FROM snapshots GROUP BY token").all();
+    return Object.fromEntries(rows.map((row) => [String(row["token"]), Number(row["count"])]));
+  }),
   beginIntent: operation("full", (db, row: IntentRow): void => {
     db.prepare("INSERT INTO intents (token, row) VALUES (?, ?)").run(row.token, JSON.stringify(row));
   }),

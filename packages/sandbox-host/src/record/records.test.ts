@@ -51,8 +51,8 @@ describe("openRecords", () => {
   it("keeps what was committed over a reopening", async () => {
     {
       await using records = await openRecords(file());
-      await records.call("commitSession", { session: session("a"), snapshot: snapshot("x", "ta") });
-      await records.call("commitSession", { session: session("a", { turnCounter: 7 }) });
+      await records.call("insertSession", session("a"));
+      await records.call("commitSession", { session: session("a", { turnCounter: 7 }), snapshot: snapshot("x", "ta") });
     }
     await using records = await openRecords(file());
     expect(await records.call("listSessions", null)).toEqual([session("a", { turnCounter: 7 })]);
@@ -61,7 +61,7 @@ describe("openRecords", () => {
 
   it("commits what was asked for before the close", async () => {
     const records = await openRecords(file());
-    const asked = records.call("commitSession", { session: session("a") });
+    const asked = records.call("insertSession", session("a"));
     await records[Symbol.asyncDispose]();
     await asked;
     await using again = await openRecords(file());
@@ -70,15 +70,31 @@ describe("openRecords", () => {
 
   it("undoes a failing request whole and keeps its neighbours of the same batch", async () => {
     await using records = await openRecords(file());
+    for (const id of ["a", "b", "c", "d"]) await records.call("insertSession", session(id));
     await records.call("commitSession", { session: session("a"), snapshot: snapshot("x", "ta") });
+    const changed = (id: string) => session(id, { turnCounter: 1 });
     const results = await Promise.allSettled([
-      records.call("commitSession", { session: session("b") }),
-      // The snapshot's name is taken, so neither the snapshot nor the session may stay.
-      records.call("commitSession", { session: session("c"), snapshot: { ...snapshot("y", "tc"), name: "sx" } }),
-      records.call("commitSession", { session: session("d") }),
+      records.call("commitSession", { session: changed("b") }),
+      // The snapshot's name is taken, so neither the snapshot nor the change may stay.
+      records.call("commitSession", { session: changed("c"), snapshot: { ...snapshot("y", "tc"), name: "sx" } }),
+      records.call("commitSession", { session: changed("d") }),
     ]);
     expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
-    expect((await records.call("listSessions", null)).map(({ id }) => id).sort()).toEqual(["a", "b", "d"]);
+    const rows = await records.call("listSessions", null);
+    expect(rows.map(({ id, turnCounter }) => `${id}${turnCounter}`).sort()).toEqual(["a0", "b1", "c0", "d1"]);
+  });
+
+  it("never brings a deleted session back, and never takes an id twice", async () => {
+    await using records = await openRecords(file());
+    await records.call("insertSession", session("a"));
+    await expect(records.call("insertSession", session("a", { token: "other" }))).rejects.toMatchObject({
+      reason: "INTERNAL",
+    });
+    await records.call("deleteSession", "ta");
+    await expect(records.call("commitSession", { session: session("a") })).rejects.toMatchObject({
+      reason: "INTERNAL",
+    });
+    expect(await records.call("listSessions", null)).toEqual([]);
   });
 
   it("never gives a number of a sequence twice", async () => {
@@ -93,6 +109,7 @@ describe("openRecords", () => {
 
   it("forgets everything of a deleted session", async () => {
     await using records = await openRecords(file());
+    await records.call("insertSession", session("a"));
     await records.call("commitSession", { session: session("a"), snapshot: snapshot("x", "ta") });
     await records.call("startCall", {
       token: "ta",

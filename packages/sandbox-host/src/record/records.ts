@@ -1,3 +1,4 @@
+import { open } from "node:fs/promises";
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import { SandboxError } from "@turnbox/core";
@@ -19,6 +20,8 @@ interface Pending {
 
 /** Opens the database at `path`, making it where there is none. Throws `STORAGE_UNAVAILABLE` where it cannot be trusted. */
 export async function openRecords(path: string): Promise<Records> {
+  // The rows hold environments, which may hold secrets. SQLite gives its side files the mode of the database.
+  await (await open(path, "a", 0o600)).close();
   // The same file runs from the build (.js) and from source (.ts).
   const worker = new Worker(new URL(`./worker${extname(import.meta.url)}`, import.meta.url), { workerData: { path } });
   const pending = new Map<number, Pending>();

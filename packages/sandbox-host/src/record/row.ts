@@ -55,9 +55,25 @@ export interface SnapshotRow {
 }
 
 /** A multi-step operation that has begun. It is removed in the same commit that makes the operation's result durable. */
-export type IntentRow =
-  | { readonly kind: "seal"; readonly token: string; readonly snapshot: SnapshotRow }
-  | { readonly kind: "rollback"; readonly token: string; readonly generation: number; readonly undo: SnapshotRow };
+export type IntentRow = SealIntent | RollbackIntent;
+
+export interface SealIntent {
+  readonly kind: "seal";
+  readonly token: string;
+  readonly snapshot: SnapshotRow;
+  /** What a caller that comes back by its key is answered with. */
+  readonly receipt: ReceiptRow | null;
+}
+
+export interface RollbackIntent {
+  readonly kind: "rollback";
+  readonly token: string;
+  /** Of the head that is being made. */
+  readonly generation: number;
+  readonly undo: SnapshotRow;
+  /** The container that is booted on the new head. */
+  readonly container: string;
+}
 
 /** The durable answer to an idempotent request. */
 export interface ReceiptRow {

@@ -5,7 +5,7 @@ import type { Records } from "../record/records.ts";
 import type { ContainerLimits, Runtime } from "../runtime/runtime.ts";
 import type { CreateSession } from "../session/create.ts";
 import type { DestroySession } from "../session/destroy.ts";
-import type { Reaper } from "../session/reaper.ts";
+import type { Receipts } from "../session/receipts.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Templates } from "../template/templates.ts";
@@ -21,9 +21,11 @@ export interface Host {
   readonly storage: Storage;
   readonly runtime: Runtime;
   readonly registry: Registry;
+  readonly receipts: Receipts;
   readonly templates: Templates;
   readonly health: Health;
-  readonly reaper: Reaper;
+  /** Aborts when the host stops. */
+  readonly stopping: AbortSignal;
   readonly createSession: CreateSession;
   readonly destroySession: DestroySession;
   readonly executeTool: ExecuteTool;

@@ -12,6 +12,7 @@ import { principalOf } from "@turnbox/core/server";
 import {
   type CreateSessionRequest,
   CreateSessionRequestSchema,
+  DestroySessionRequestSchema,
   OnTimeout,
   type Session as WireSession,
   type SessionService,
@@ -43,7 +44,7 @@ export function createSessionService(host: Host): Partial<ServiceImpl<typeof Ses
           env: parseVariables("env", request.env),
           limits: { ...host.defaults.limits, ...parseResources(request.resources) },
         },
-        { signal: signalOf(request.idempotencyKey, context) },
+        { signal: signalOf(host, request.idempotencyKey, context) },
       );
       return { session: await show(host, session), capabilities: toWireCapabilities(host) };
     },
@@ -63,28 +64,48 @@ export function createSessionService(host: Host): Partial<ServiceImpl<typeof Ses
         listName: "sessions",
         keyOf: ({ row }) => `${String(row.createdAtMs).padStart(16, "0")} ${row.id}`,
       });
+      const used = await host.storage
+        .usedBytesOfAll({ signal: AbortSignal.timeout(USAGE_TIMEOUT_MS) })
+        .catch(() => new Map<string, number>());
+      const counts = await host.records.call("countSnapshots", null);
       return {
-        sessions: await Promise.all(page.entries.map((session) => show(host, session))),
+        sessions: page.entries.map((session) => {
+          const { token } = session.row;
+          return toWireSession(session, { snapshotCount: counts[token] ?? 0, spaceUsedBytes: used.get(token) ?? 0 });
+        }),
         page: { nextPageToken: page.nextPageToken },
       };
     },
 
     destroySession: async (request, context) => {
-      const session = find(request.sessionId, context);
-      assertGeneration(session, request.expectedGeneration);
-      await host.destroySession(session);
+      const caller = principalOf(context);
+      const key = parseKey("idempotency_key", request.idempotencyKey);
+      const payload = canonicalRequest(DestroySessionRequestSchema, { ...request, idempotencyKey: "" });
+      await host.receipts.once({ scope: `${caller.tenant}/DestroySession`, key, payload }, async (receiptOf) => {
+        const session = host.registry.get(request.sessionId, caller);
+        assertGeneration(session, request.expectedGeneration);
+        await host.destroySession(session, receiptOf(null));
+        return null;
+      });
       return {};
     },
   };
 }
 
-/** A session with the facts that have to be asked for. Space that cannot be read at this moment shows as 0. */
+/** A session with the facts that have to be asked for. */
 export async function show(host: Host, session: Session): Promise<WireSession> {
   const [snapshots, spaceUsedBytes] = await Promise.all([
     host.records.call("listSnapshots", session.row.token),
-    host.storage.usedBytes(session.row.token, { signal: AbortSignal.timeout(USAGE_TIMEOUT_MS) }).catch(() => 0),
+    spaceUsed(host, session),
   ]);
   return toWireSession(session, { snapshotCount: snapshots.length, spaceUsedBytes });
+}
+
+/** What cannot be read at this moment shows as 0: it must not fail an operation that took place. */
+export async function spaceUsed(host: Host, session: Session): Promise<number> {
+  return await host.storage
+    .usedBytes(session.row.token, { signal: AbortSignal.timeout(USAGE_TIMEOUT_MS) })
+    .catch(() => 0);
 }
 
 const USAGE_TIMEOUT_MS = 5_000;

@@ -16,7 +16,7 @@ import { canonicalRequest } from "./canonical.ts";
 import { toWireSnapshot, TURN_OUTCOMES } from "./convert.ts";
 import type { Host } from "./host.ts";
 import { pageOf } from "./paging.ts";
-import { show } from "./session-service.ts";
+import { show, spaceUsed } from "./session-service.ts";
 import { signalOf } from "./signal.ts";
 
 const KINDS: ReadonlyMap<number, SnapshotKind> = new Map([
@@ -55,14 +55,14 @@ export function createSnapshotService(host: Host): Partial<ServiceImpl<typeof Sn
           outcome: parseEnum("outcome", request.outcome, TURN_OUTCOMES),
           expectedGeneration: request.expectedGeneration,
         },
-        { signal: signalOf(request.turnKey, context) },
+        { signal: signalOf(host, request.turnKey, context) },
       );
       const { snapshot, turnNumber } = turn;
       return {
         snapshotId: snapshot?.id ?? "",
         turnNumber,
         unchanged: false,
-        spaceUsedBytes: BigInt(await host.storage.usedBytes(session.row.token, { signal: context.signal })),
+        spaceUsedBytes: BigInt(await spaceUsed(host, session)),
         generation: session.row.generation,
         ...(snapshot === null ? {} : { snapshot: toWireSnapshot(snapshot, factsOf(session)) }),
       };
@@ -104,7 +104,7 @@ export function createSnapshotService(host: Host): Partial<ServiceImpl<typeof Sn
           expectedGeneration: request.expectedGeneration,
           drainTimeoutMs: parseDrain(request, host.defaults.pauseDrainTimeoutMs),
         },
-        { signal: signalOf(request.idempotencyKey, context) },
+        { signal: signalOf(host, request.idempotencyKey, context) },
       );
       return {
         session: await show(host, session),

@@ -3,6 +3,7 @@ import type { ContainerSpec } from "./runtime.ts";
 import { execSuite } from "./suite/exec.suite.ts";
 import { call, type RuntimeHarness, type RuntimeTraits } from "./suite/harness.suite.ts";
 import { killSuite } from "./suite/kill.suite.ts";
+import { quiesceSuite } from "./suite/quiesce.suite.ts";
 import { crashSuite, lifecycleSuite } from "./suite/lifecycle.suite.ts";
 
 const TEST_TIMEOUT_MS = 60_000;
@@ -39,6 +40,9 @@ export function runtimeSuite(
     });
     describe("the life of a container", () => {
       lifecycleSuite(() => harness);
+    });
+    describe("what a service that died has left running", () => {
+      quiesceSuite(() => harness, traits);
     });
     if (traits.crashes === "yes") {
       describe("the death of a sandbox", () => {

@@ -23,6 +23,7 @@ export interface ContainerSpec {
 }
 
 export interface ExecSpec {
+  /** A program that is named without a slash is looked up inside, in the PATH of `env`. */
   readonly argv: readonly [string, ...string[]];
   /** The whole environment of the process. */
   readonly env: Readonly<Record<string, string>>;
@@ -74,18 +75,37 @@ export interface Runtime {
   /** Whether processes stay as they are over pause and resume. */
   readonly pausePreservesProcesses: "yes" | "no";
 
-  /** Proves by a real run that the runtime works; `RUNTIME_UNAVAILABLE` says why where it does not. Idempotent. */
+  /**
+   * Proves by a real run that the runtime works; `RUNTIME_UNAVAILABLE` says why where it does not. Takes away what an
+   * earlier service has left unfinished: containers whose boot was cut off, and probes. Idempotent.
+   */
   open(call: RuntimeCall): Promise<{ readonly version: string }>;
   /** Boots a container; answers when it can run something. One that runs already is left as it is. */
   start(spec: ContainerSpec, call: RuntimeCall): Promise<void>;
-  /** Starts a process in a running container. The signal cancels the start only; use `kill` afterwards. */
+  /**
+   * Starts a process in a running container. The signal cancels the start only; use `kill` afterwards.
+   *
+   * A start that was given up, cancelled or not answered in time, is undone: everything it may have started is ended. But
+   * it may have run for a while, so such an error says `admitted: "unknown"`; with any other, nothing has run.
+   */
   exec(id: string, spec: ExecSpec, call: RuntimeCall): Promise<Execution>;
+  /**
+   * Ends what an earlier service started by `exec` in this container and nobody waits for any more, and so nobody ends at
+   * its deadline: each execution of another instance whose process still runs, with everything it started. What a
+   * process that had exited left in the background lives on, and so do this instance's executions. Where a tree cannot be
+   * ended alone, the container is stopped. A container that is gone is quiet; a paused one stays paused. Idempotent.
+   */
+  quiesce(id: string, call: RuntimeCall): Promise<void>;
   liveness(id: string, call: RuntimeCall): Promise<Liveness>;
   /** Freezes every process of the container. Idempotent. */
   pause(id: string, call: RuntimeCall): Promise<void>;
   /** Thaws them. Idempotent. */
   resume(id: string, call: RuntimeCall): Promise<void>;
-  /** Ends the container and verifies that no process, mount, cgroup or state of it is left. Idempotent. */
+  /**
+   * Ends the container and verifies that no process, mount, cgroup or state of it is left. Idempotent. Takes seconds at
+   * most: what cannot be ended within 15 s, such as a process that waits for a hung filesystem, is `RUNTIME_UNAVAILABLE`,
+   * and the same call again goes on.
+   */
   stop(id: string, call: RuntimeCall): Promise<void>;
   /** Ids of all containers of this runtime's own state directory, dead ones included. */
   list(call: RuntimeCall): Promise<readonly string[]>;

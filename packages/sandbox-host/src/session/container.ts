@@ -1,4 +1,4 @@
-import { randomToken } from "@turnbox/core";
+import { randomToken, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { HeadRef, Storage } from "../storage/storage.ts";
@@ -7,21 +7,28 @@ import type { Session } from "./session.ts";
 /** Container ids are of one fixed length: runsc matches ids by prefix. */
 const CONTAINER_ID_LENGTH = 16;
 
+interface Call {
+  readonly signal: AbortSignal;
+}
+
 /**
  * The resident containers of sessions: booted lazily, one per session, found again after a restart. The id is durable
  * before the boot, so no container is ever without an owner.
  */
 export interface Containers {
+  newId(): string;
   /** The id of a container that runs on the session's head. One that died is replaced under a new generation. */
-  ensure(session: Session, call: { readonly signal: AbortSignal }): Promise<string>;
-  /** Boots a container on a head that is not live yet; the caller makes its id durable or ends it. */
-  boot(session: Session, head: HeadRef, call: { readonly signal: AbortSignal }): Promise<string>;
+  ensure(session: Session, call: Call): Promise<string>;
+  /** Boots a container on a head that is not live yet, under an id that the caller has made durable. */
+  boot(session: Session, at: { readonly head: HeadRef; readonly id: string }, call: Call): Promise<void>;
   /** Takes over a container that the caller booted and committed. */
   adopt(session: Session, id: string): void;
   /** Says that the container did not answer; the next `ensure` looks again. */
   suspect(session: Session): void;
+  /** Waits for a boot in progress, however it ends. */
+  settled(session: Session): Promise<void>;
   /** Waits for a boot in progress, then ends the session's container if there is one. */
-  end(session: Session, call: { readonly signal: AbortSignal }): Promise<void>;
+  end(session: Session, call: Call): Promise<void>;
 }
 
 export function createContainers(deps: {
@@ -32,24 +39,15 @@ export function createContainers(deps: {
   const { storage, runtime, log } = deps;
   const running = new WeakMap<Session, string>();
   const ensuring = new WeakMap<Session, Promise<string>>();
+  const newId = (): string => randomToken(CONTAINER_ID_LENGTH);
 
-  const boot: Containers["boot"] = async (session, head, call) => {
+  const boot: Containers["boot"] = async (session, { head, id }, call) => {
     const { path } = await storage.mountHead(head, call);
-    const id = randomToken(CONTAINER_ID_LENGTH);
-    await start(session, { id, path }, call);
-    return id;
-  };
-
-  const start = async (
-    session: Session,
-    at: { readonly id: string; readonly path: string },
-    call: { readonly signal: AbortSignal },
-  ) => {
-    await runtime.start({ id: at.id, rootPath: at.path, hostname: "turnbox", limits: session.row.limits }, call);
+    await runtime.start({ id, rootPath: path, hostname: "turnbox", limits: session.row.limits }, call);
   };
 
   /** The recorded container if it answers; a frozen one is thawed, because the service froze it when it stopped. */
-  const recorded = async (session: Session, call: { readonly signal: AbortSignal }): Promise<string | null> => {
+  const recorded = async (session: Session, call: Call): Promise<string | null> => {
     const id = session.row.container;
     if (id === null) return null;
     const liveness = await runtime.liveness(id, call);
@@ -62,26 +60,31 @@ export function createContainers(deps: {
 
   const find = async (session: Session): Promise<string> => {
     const call = { signal: session.lifetime.signal };
-    const { path } = await storage.mountHead(session.head, call);
+    const { head } = session;
     const alive = await recorded(session, call);
     if (alive !== null) return alive;
-    const id = randomToken(CONTAINER_ID_LENGTH);
-    await session.commit((row) => ({
-      ...row,
-      container: id,
-      generation: row.generation + (row.container === null ? 0 : 1),
-    }));
+    const id = newId();
+    await session.commit((row) => {
+      if (row.headGeneration !== head.generation) {
+        throw new SandboxError("GENERATION_CHANGED", "the session was rolled back meanwhile", {
+          currentGeneration: row.generation,
+        });
+      }
+      return { ...row, container: id, generation: row.generation + (row.container === null ? 0 : 1) };
+    });
     try {
-      await start(session, { id, path }, call);
+      await boot(session, { head, id }, call);
     } catch (thrown) {
-      // Nothing ran in it, so the next attempt needs no new generation.
-      await session.commit((row) => ({ ...row, container: null }));
+      // Nothing ran in it, so the next attempt needs no new generation; but its id is kept until it is surely gone.
+      await runtime.stop(id, { signal: AbortSignal.timeout(STOP_TIMEOUT_MS) });
+      await session.commit((row) => (row.container === id ? { ...row, container: null } : row));
       throw thrown;
     }
     return id;
   };
 
   return {
+    newId,
     boot,
     ensure: async (session, call) => {
       const known = running.get(session);
@@ -100,6 +103,9 @@ export function createContainers(deps: {
     },
     adopt: (session, id) => void running.set(session, id),
     suspect: (session) => void running.delete(session),
+    settled: async (session) => {
+      await ensuring.get(session)?.catch(() => undefined);
+    },
     end: async (session, call) => {
       await ensuring.get(session)?.catch(() => undefined);
       running.delete(session);
@@ -108,6 +114,8 @@ export function createContainers(deps: {
     },
   };
 }
+
+const STOP_TIMEOUT_MS = 30_000;
 
 /** Stops waiting when the signal aborts; the work goes on for whoever else waits for it. */
 async function abortable<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {

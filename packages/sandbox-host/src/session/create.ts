@@ -4,6 +4,7 @@ import type { SessionRow } from "../record/row.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Templates } from "../template/templates.ts";
+import type { DestroySession } from "./destroy.ts";
 import type { Receipts } from "./receipts.ts";
 import type { Registry } from "./registry.ts";
 import { createSession, type Session } from "./session.ts";
@@ -36,6 +37,7 @@ export function createCreateSession(deps: {
   readonly storage: Storage;
   readonly templates: Templates;
   readonly clock: Clock;
+  readonly destroySession: DestroySession;
   /** Throws `POOL_FULL` where the pool takes no new sessions. */
   readonly assertRoom: (call: { readonly signal: AbortSignal }) => Promise<void>;
 }): CreateSession {
@@ -43,7 +45,7 @@ export function createCreateSession(deps: {
 
   return async (request, call) => {
     const keyed = { scope: `${request.tenant}/CreateSession`, key: request.idempotencyKey, payload: request.payload };
-    const sessionId = await receipts.once<string>(keyed, async (receipt) => {
+    const made = await receipts.once<Made>(keyed, async (receipt) => {
       const id = request.sessionId === "" ? newSessionId() : parseSessionId(request.sessionId);
       const base = await templates.resolve(request.base, call);
       await deps.assertRoom(call);
@@ -67,7 +69,7 @@ export function createCreateSession(deps: {
         parentSnapshot: null,
       };
       const session = createSession(row, records);
-      await session.commit((creating) => creating);
+      await records.call("insertSession", row);
       try {
         const head = await storage.createSession(
           {
@@ -83,32 +85,42 @@ export function createCreateSession(deps: {
           },
           call,
         );
-        const done = receipt(id);
+        const done = receipt({ id, token: row.token });
         await session.commit(
           (creating) => ({ ...creating, phase: { kind: "active" }, refquotaBytes: head.refquotaBytes ?? null }),
           done === undefined ? {} : { receipt: done },
         );
       } catch (thrown) {
-        await undo(row.token);
+        await undo(session);
         throw thrown;
       }
       registry.add(session);
-      return id;
+      return { id, token: row.token };
     });
-    const session = registry.find(sessionId);
-    if (session === undefined) {
-      throw new SandboxError("SESSION_NOT_FOUND", `session ${sessionId} of this idempotency key was destroyed`, {
-        metadata: { sessionId },
-      });
-    }
-    return session;
+    const session = registry.find(made.id);
+    // The id may belong to another session by now, even of another tenant.
+    if (session?.row.token === made.token) return session;
+    throw new SandboxError("SESSION_NOT_FOUND", `session ${made.id} of this idempotency key was destroyed`, {
+      metadata: { sessionId: made.id },
+    });
   };
 
-  /** Cleanup is not the caller's: its signal may be what made the create fail. */
-  async function undo(token: string): Promise<void> {
-    await storage.destroySession(token, { signal: AbortSignal.timeout(UNDO_TIMEOUT_MS) });
-    await records.call("deleteSession", token);
+  /** Cleanup is not the caller's: its signal may be what made the create fail. What cannot be undone now is removed later. */
+  async function undo(session: Session): Promise<void> {
+    try {
+      await storage.destroySession(session.row.token, { signal: AbortSignal.timeout(UNDO_TIMEOUT_MS) });
+      await records.call("deleteSession", session.row.token);
+    } catch {
+      registry.add(session);
+      await deps.destroySession(session);
+    }
   }
+}
+
+/** What a create's receipt remembers. */
+interface Made {
+  readonly id: string;
+  readonly token: string;
 }
 
 const UNDO_TIMEOUT_MS = 30_000;

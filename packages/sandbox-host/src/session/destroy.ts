@@ -1,21 +1,24 @@
 import type { Clock } from "@turnbox/core";
+import type { ReceiptRow } from "../record/row.ts";
 import type { Reaper } from "./reaper.ts";
-import type { Session } from "./session.ts";
+import { DESTROYED, type Session } from "./session.ts";
 
 /**
  * Ends a session in any phase. It answers when the tombstone is durable; from then on the session is only removed. Done
- * twice, or by two callers at once, it is done once.
+ * twice, or by two callers at once, it is done once. The receipt of a keyed request is durable with the tombstone.
  */
-export type DestroySession = (session: Session) => Promise<void>;
+export type DestroySession = (session: Session, receipt?: ReceiptRow) => Promise<void>;
 
 export function createDestroySession(deps: { readonly reaper: Reaper; readonly clock: Clock }): DestroySession {
-  return async (session) => {
-    await session.commit((row) =>
-      row.phase.kind === "destroying" ? row : { ...row, phase: { kind: "destroying", sinceMs: deps.clock.nowMs() } },
+  return async (session, receipt) => {
+    await session.commit(
+      (row) =>
+        row.phase.kind === "destroying" ? row : { ...row, phase: { kind: "destroying", sinceMs: deps.clock.nowMs() } },
+      receipt === undefined ? {} : { receipt },
     );
     // Whoever works for the session stops; the container, and with it every tool, ends in the removal.
     session.gate.close("SESSION_DESTROYING");
-    session.lifetime.abort();
+    session.lifetime.abort(DESTROYED);
     deps.reaper.remove(session);
   };
 }

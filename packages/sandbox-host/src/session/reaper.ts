@@ -1,6 +1,7 @@
 import { type Clock, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Records } from "../record/records.ts";
+import type { Runtime } from "../runtime/runtime.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Containers } from "./container.ts";
 import type { Registry } from "./registry.ts";
@@ -27,26 +28,37 @@ export interface Reaper extends AsyncDisposable {
 const FIRST_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 10_000;
 const ATTEMPT_TIMEOUT_MS = 60_000;
+/** How long a stop of the service waits for attempts under way. */
+const STOP_MS = 2_000;
+
+/** Containers of operations that were cut off. */
+const strays = ({ leftover }: Session): readonly string[] =>
+  leftover?.kind === "rollback" ? [leftover.container] : [];
 
 export function createReaper(deps: {
   readonly registry: Registry;
   readonly records: Records;
   readonly storage: Storage;
   readonly containers: Containers;
+  readonly runtime: Runtime;
   readonly clock: Clock;
   readonly log: Logger;
 }): Reaper {
-  const { registry, records, storage, containers, clock, log } = deps;
+  const { registry, records, storage, containers, runtime, clock, log } = deps;
   const removals = new Map<Session, { removal: Removal; readonly done: Promise<void> }>();
   const stop = new AbortController();
   const isStopping = (): boolean => stop.signal.aborted;
 
   const attempt = async (session: Session): Promise<void> => {
-    const call = { signal: AbortSignal.any([stop.signal, AbortSignal.timeout(ATTEMPT_TIMEOUT_MS)]) };
-    await containers.end(session, call);
-    await storage.destroySession(session.row.token, call);
-    await records.call("deleteSession", session.row.token);
-    registry.remove(session);
+    // After whatever was under way: it has been told to stop.
+    await session.serial.run(async () => {
+      const call = { signal: AbortSignal.any([stop.signal, AbortSignal.timeout(ATTEMPT_TIMEOUT_MS)]) };
+      await containers.end(session, call);
+      for (const id of strays(session)) await runtime.stop(id, call);
+      await storage.destroySession(session.row.token, call);
+      await records.call("deleteSession", session.row.token);
+      registry.remove(session);
+    });
   };
 
   const work = async (session: Session): Promise<void> => {
@@ -72,13 +84,9 @@ export function createReaper(deps: {
   return {
     remove: (session) => {
       if (removals.has(session)) return;
-      const removal: Removal = {
-        sessionId: session.row.id,
-        tenant: session.row.tenant,
-        sinceMs: clock.nowMs(),
-        attempts: 0,
-        lastError: "",
-      };
+      const { id, tenant, phase } = session.row;
+      const sinceMs = phase.kind === "destroying" ? phase.sinceMs : clock.nowMs();
+      const removal: Removal = { sessionId: id, tenant, sinceMs, attempts: 0, lastError: "" };
       // The entry is in place before the work can end and remove it.
       const start = Promise.withResolvers<undefined>();
       removals.set(session, { removal, done: start.promise.then(() => work(session)) });
@@ -87,7 +95,9 @@ export function createReaper(deps: {
     pending: () => [...removals.values()].map(({ removal }) => removal),
     [Symbol.asyncDispose]: async () => {
       stop.abort();
-      await Promise.all([...removals.values()].map(({ done }) => done));
+      // What does not end by then is taken up at the next start.
+      const done = Promise.all([...removals.values()].map((removal) => removal.done));
+      await Promise.race([done, clock.sleep(STOP_MS)]);
     },
   };
 }

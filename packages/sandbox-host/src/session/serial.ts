@@ -1,6 +1,8 @@
 /** Runs what it is given one after the other. Each waits for its turn; a failure does not hold up the next. */
 export interface Serial {
   run<Result>(work: () => Promise<Result>): Promise<Result>;
+  /** Settles when all that was asked for so far has ended. */
+  idle(): Promise<void>;
 }
 
 export function createSerial(): Serial {
@@ -10,6 +12,9 @@ export function createSerial(): Serial {
       const mine = last.then(work, work);
       last = mine.catch(() => undefined);
       return mine;
+    },
+    idle: async () => {
+      await last;
     },
   };
 }

@@ -54,6 +54,27 @@ describe("createSession", () => {
     expect((await test.create(request)).row.phase.kind).toBe("active");
   });
 
+  it("keeps the id and removes what is left later, where even the undo fails", async () => {
+    await using test = await startTestHost();
+    test.storage.faults.failNext("createSession", { error: BROKEN, when: "after" });
+    test.storage.faults.failNext("destroySession", { error: BROKEN });
+    await expect(test.create({ sessionId: "mine" })).rejects.toBe(BROKEN);
+    await until(() => test.host.registry.size === 0);
+    expect(await test.storage.inventory({ signal: SIGNAL })).toEqual([]);
+    const again = await test.create({ sessionId: "mine" });
+    expect(await test.host.records.call("listSessions", null)).toMatchObject([{ id: "mine", token: again.row.token }]);
+  });
+
+  it("never answers a replayed key with a session that took the id later", async () => {
+    await using test = await startTestHost();
+    const request = { sessionId: "mine", idempotencyKey: "k", payload: "p" };
+    const first = await test.create(request);
+    await test.host.destroySession(first);
+    await until(() => test.host.registry.size === 0);
+    await test.create({ sessionId: "mine", tenant: "other", labels: { secret: "x" } });
+    await expect(test.create(request)).rejects.toMatchObject({ reason: "SESSION_NOT_FOUND" });
+  });
+
   it("refuses a bad id, an unknown template and a full pool, and changes nothing", async () => {
     await using test = await startTestHost();
     await expect(test.create({ sessionId: "../x" })).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
@@ -152,10 +173,14 @@ describe("a restart", () => {
 
   it("undoes a create that was cut off", async () => {
     const before = await startTestHost();
-    const session = await before.create();
-    await session.commit((row) => ({ ...row, phase: { kind: "creating" } }));
-    await using after = await before.restart();
-    expect(after.host.registry.size).toBe(0);
+    const hold = before.storage.faults.holdNext("createSession");
+    const cut = before.create().catch(() => undefined);
+    await hold.entered;
+    const restarting = before.restart();
+    hold.release();
+    await using after = await restarting;
+    await cut;
+    await until(() => after.host.registry.size === 0);
     expect(await after.storage.inventory({ signal: SIGNAL })).toEqual([]);
   });
 
@@ -170,6 +195,35 @@ describe("a restart", () => {
     await using after = await before.restart();
     expect(await after.runtime.list({ signal: SIGNAL })).toEqual([]);
     expect(await after.storage.inventory({ signal: SIGNAL })).toHaveLength(1);
+  });
+});
+
+describe("a session that cannot be brought back", () => {
+  it("is marked as failed and holds up no other", async () => {
+    const before = await startTestHost();
+    const [lost, kept] = [await before.create(), await before.create()];
+    await before.storage.destroySession(lost.row.token, { signal: SIGNAL });
+    await using after = await before.restart();
+    expect(after.host.registry.find(lost.row.id)?.row.phase).toMatchObject({ kind: "failed" });
+    const again = after.host.registry.get(kept.row.id, HOME);
+    expect((await after.bash(again, "echo serving")).content).toBe("serving\n");
+    await after.host.destroySession(after.host.registry.get(lost.row.id, HOME));
+    await until(() => after.host.registry.size === 1);
+  });
+});
+
+describe("a storage that died", () => {
+  it("costs a session its container, and its files go on under a new generation", async () => {
+    const before = await startTestHost();
+    const session = await before.create();
+    await before.bash(session, "write /workspace/a kept");
+    const { container } = session.row;
+    before.storage.loseMounts([session.head]);
+    await using after = await before.restart();
+    const again = after.host.registry.get(session.row.id, HOME);
+    expect(again.row.generation).toBe(2);
+    expect((await after.bash(again, "cat /workspace/a")).content).toBe("kept");
+    expect(again.row.container).not.toBe(container);
   });
 });
 

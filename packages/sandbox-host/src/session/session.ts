@@ -1,8 +1,10 @@
+import { SandboxError } from "@turnbox/core";
 import type { SessionCommit } from "../record/operation.ts";
 import type { Records } from "../record/records.ts";
-import type { SessionRow } from "../record/row.ts";
+import type { IntentRow, SessionRow } from "../record/row.ts";
 import type { HeadRef } from "../storage/storage.ts";
 import { createGate, type Gate } from "./gate.ts";
+import { assertTransition } from "./phase.ts";
 import { createSerial, type Serial } from "./serial.ts";
 
 /**
@@ -17,7 +19,12 @@ export interface Session {
   readonly gate: Gate;
   /** Aborts when the session is destroyed; whatever works for the session listens to it. */
   readonly lifetime: AbortController;
-  /** Makes the changed row durable together with the extras; the row in memory follows. Changes queue up. */
+  /** An operation that failed and could not be undone; the next one in `serial` has to end it first. */
+  leftover: IntentRow | null;
+  /**
+   * Makes the changed row durable together with the extras; the row in memory follows. Changes queue up. A phase moves
+   * only along the transition table.
+   */
   commit(change: (row: SessionRow) => SessionRow, extras?: Omit<SessionCommit, "session">): Promise<void>;
 }
 
@@ -34,11 +41,21 @@ export function createSession(first: SessionRow, records: Records): Session {
     serial: createSerial(),
     gate: createGate(),
     lifetime: new AbortController(),
+    leftover: null,
     commit: (change, extras = {}) =>
       commits.run(async () => {
         const next = change(row);
+        if (next.phase.kind !== row.phase.kind) assertTransition(row.phase.kind, next.phase.kind);
         await records.call("commitSession", { session: next, ...extras });
         row = next;
       }),
   };
 }
+
+/** A signal that aborts with the caller's, and when the session is destroyed. */
+export function within(session: Session, call: { readonly signal: AbortSignal }): { readonly signal: AbortSignal } {
+  return { signal: AbortSignal.any([call.signal, session.lifetime.signal]) };
+}
+
+/** The reason that a destroyed session's work ends with. */
+export const DESTROYED = new SandboxError("SESSION_DESTROYING", "the session is being destroyed");

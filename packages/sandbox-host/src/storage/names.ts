@@ -58,6 +58,12 @@ export function headNotFound(head: HeadRef): SandboxError {
   return new SandboxError("SESSION_NOT_FOUND", `the storage has no generation ${head.generation} of this session`);
 }
 
+/** A head is there, and is not the one that was asked for. */
+export function headDiffers({ token, generation }: HeadRef, cause?: unknown): SandboxError {
+  const message = `generation ${generation} of ${token} is there already, from another origin, and may be in use`;
+  return new SandboxError("STORAGE_UNAVAILABLE", message, { admitted: "no", metadata: { failure: "exists" }, cause });
+}
+
 export function sessionNotFound(): SandboxError {
   return new SandboxError("SESSION_NOT_FOUND", "the storage has no such session");
 }

@@ -105,8 +105,20 @@ export interface Storage {
   readonly kind: "zfs" | "local-disk" | "fake";
   readonly capabilities: StorageCapabilities;
 
-  /** Makes what is missing once, reopens what is there, heals what can be healed. Call before anything else; idempotent. */
-  open(call: StorageCall): Promise<void>;
+  /**
+   * Makes what is missing once, reopens what is there, heals what can be healed. Call before anything else, and again at
+   * any time, above all when `status` is `unavailable`: where all is well, nothing is disturbed. While it heals, other
+   * operations, also those under way, fail with `STORAGE_UNAVAILABLE`; where it fails halfway, until it has succeeded.
+   *
+   * `remounted` are the heads that had to be mounted again because the storage daemon had died. Containers that were
+   * started on them hold dead files for ever, and what was written last may be lost: the caller ends those containers.
+   * A head is told until an `open` that names it has succeeded, also by another instance.
+   */
+  open(call: StorageCall): Promise<{ readonly remounted: readonly HeadRef[] }>;
+  /**
+   * Looks whether the storage serves, mounts included, and answers within seconds whatever hangs: `unavailable` where the
+   * daemon is dead or silent, where a mount does not answer, and where the signal's own timeout passes first.
+   */
   status(call: StorageCall): Promise<StorageStatus>;
 
   /**
@@ -120,13 +132,23 @@ export interface Storage {
   /** Refuses with `TEMPLATE_IN_USE` while a session depends on it. */
   destroyBase(base: BaseRef, call: StorageCall): Promise<void>;
 
-  /** Makes the session's place and its first head (generation 1), mounted. */
+  /**
+   * Makes the session's place and its first head (generation 1), mounted. A session of this token that was made from
+   * another origin stays as it is, and is `STORAGE_UNAVAILABLE`.
+   */
   createSession(spec: SessionSpec, call: StorageCall): Promise<Head>;
-  /** Makes a further head of an existing session, mounted. */
+  /**
+   * Makes a further head of an existing session, mounted. One of this generation from another origin is replaced where
+   * it is unmounted and has no snapshots, as a call that was cut off leaves it; otherwise it stays as it is, and is
+   * `STORAGE_UNAVAILABLE`. Where there are no mounts, it always stays.
+   */
   createHead(spec: HeadSpec, call: StorageCall): Promise<Head>;
-  /** Mounts the head if it is not; answers where. */
+  /** Mounts the head if it is not; answers where. A mount whose daemon has died is `STORAGE_UNAVAILABLE`. */
   mountHead(head: HeadRef, call: StorageCall): Promise<Head>;
-  /** Unmounts the head if it is mounted. A head in use stays mounted and is `STORAGE_UNAVAILABLE`. */
+  /**
+   * Unmounts the head if it is mounted, also where its daemon has died. A head in use stays mounted and is
+   * `STORAGE_UNAVAILABLE`.
+   */
   unmountHead(head: HeadRef, call: StorageCall): Promise<void>;
   /** Destroys one head with its snapshots. `SNAPSHOT_IN_USE` while another head or session was cloned from them. */
   destroyHead(head: HeadRef, call: StorageCall): Promise<void>;
@@ -145,6 +167,8 @@ export interface Storage {
 
   /** Bytes the session's heads and snapshots take in the pool, its origin's own not included. */
   usedBytes(token: string, call: StorageCall): Promise<number>;
+  /** The same for all sessions at once, by token. */
+  usedBytesOfAll(call: StorageCall): Promise<ReadonlyMap<string, number>>;
   /** Every session that carries this storage's mark. What is not ours is never listed. */
   inventory(call: StorageCall): Promise<readonly SessionInventory[]>;
 

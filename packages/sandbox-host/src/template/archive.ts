@@ -26,7 +26,14 @@ export async function unpackArchive(file: string, directory: string, options: Un
   await inspect(file, options);
   const args = [
     ...["--extract", "--file", file, "--directory", directory],
-    ...["--preserve-permissions", "--same-owner", "--numeric-owner", "--exclude=./dev/*", "--exclude=dev/*"],
+    ...[
+      "--preserve-permissions",
+      "--same-owner",
+      "--numeric-owner",
+      "--anchored",
+      "--exclude=./dev/*",
+      "--exclude=dev/*",
+    ],
   ];
   const spec = { command: "tar", args, deadlineMs: UNPACK_DEADLINE_MS, env: { LC_ALL: "C" } };
   const { exitCode, stderr } = await options.runner.run(spec, { signal: options.signal });

@@ -6,7 +6,7 @@ import { SandboxError } from "@turnbox/core";
 const REQUIRED = ["dev", "proc", "run", "run/turnbox", "sys", "tmp", "workspace"] as const;
 const MODES: Readonly<Partial<Record<string, number>>> = { tmp: 0o1777 };
 /** What a tool call starts. One of them has to be there. */
-const SHELLS = ["bin/bash", "usr/bin/bash", "bin/sh", "usr/bin/sh"] as const;
+const SHELLS = ["bin/bash", "usr/bin/bash"] as const;
 
 /**
  * Turns a directory into a usable root: makes the required directories that are missing, and refuses with
@@ -22,8 +22,7 @@ export async function completeRoot(root: string): Promise<void> {
     if ((await readdir(join(root, name))).length > 0) throw invalid(`/${name} must be empty: it is a mount point`);
   }
   const shells = await Promise.all(SHELLS.map((shell) => kindOf(join(root, shell))));
-  if (shells.every((kind) => kind === "missing"))
-    throw invalid(`there is no shell (looked for /${SHELLS.join(", /")})`);
+  if (shells.every((kind) => kind === "missing")) throw invalid(`there is no bash (looked for /${SHELLS.join(", /")})`);
 }
 
 type Kind = "missing" | "directory" | "a file" | "a symbolic link" | "a special file";

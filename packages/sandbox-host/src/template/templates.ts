@@ -48,7 +48,7 @@ export function createTemplates(deps: {
     await mkdir(root, { mode: 0o755 });
     await fill(root);
     await completeRoot(root);
-    const digest = await digestTree(root, call);
+    const digest = await digestTree(root, { ...call, maxBytes: deps.limits.maxBytes });
     const copy = async (directory: string): Promise<void> => {
       const result = await runner.run(
         { command: "cp", args: ["-a", "--", `${root}/.`, `${directory}/`], deadlineMs: COPY_DEADLINE_MS },

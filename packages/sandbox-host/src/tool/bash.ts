@@ -1,4 +1,5 @@
 import { type Clock, hasReason, SandboxError } from "@turnbox/core";
+import type { Logger } from "pino";
 import type { ExecExit, ExecSpec, Execution, Runtime } from "../runtime/runtime.ts";
 import type { Containers } from "../session/container.ts";
 import { assertGeneration } from "../session/generation.ts";
@@ -27,6 +28,7 @@ export function createRunBash(deps: {
   readonly runtime: Runtime;
   readonly containers: Containers;
   readonly clock: Clock;
+  readonly log: Logger;
   /** What a call may take where it does not say. */
   readonly toolTimeoutMs: number;
   /** How much of each output the result keeps. */
@@ -47,13 +49,19 @@ export function createRunBash(deps: {
     };
     const startedMs = clock.monotonicMs();
     const execution = await start(session, call, {
-      argv: ["/bin/bash", "-c", cmd],
+      argv: ["bash", "-c", cmd],
       env: environmentOf(session.row.env, env ?? {}),
       cwd: cwd ?? "/workspace",
       deadlineMs: timeoutMs ?? Math.min(DEFAULT_TIMEOUT_MS, deps.toolTimeoutMs),
     });
     const { generation } = session.row;
-    const onKill = (): void => void execution.kill();
+    const onKill = (): void => {
+      execution.kill().catch((thrown: unknown) => {
+        // The runtime has ended the container in the last resort; what is left is found by the next look at it.
+        containers.suspect(session);
+        deps.log.error({ err: thrown, sessionId: session.row.id }, "a tool could not be killed");
+      });
+    };
     call.kill.addEventListener("abort", onKill, { once: true });
     if (call.kill.aborted) onKill();
     try {
@@ -77,7 +85,8 @@ export function createRunBash(deps: {
     };
     try {
       return await attempt().catch(async (thrown: unknown) => {
-        if (!hasReason(thrown, "SANDBOX_LOST")) throw thrown;
+        // A container that is frozen or dead; `ensure` thaws or replaces it.
+        if (!hasReason(thrown, "SANDBOX_LOST", "INVALID_STATE")) throw thrown;
         containers.suspect(session);
         return await attempt();
       });

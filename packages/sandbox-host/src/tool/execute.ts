@@ -1,4 +1,4 @@
-import { invalidArgument, parseVariables } from "@turnbox/core";
+import { canonicalJson, invalidArgument, parseVariables } from "@turnbox/core";
 import { assertGeneration } from "../session/generation.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Session } from "../session/session.ts";
@@ -39,7 +39,7 @@ export function createExecuteTool(deps: { readonly ledger: Ledger; readonly runB
       parseVariables("params.env", call.parameters["env"] as Readonly<Record<string, string>>);
     if (call.stdin.length > MAX_STDIN_BYTES)
       throw invalidArgument("stdin", `must have at most ${MAX_STDIN_BYTES} bytes`);
-    const payload = JSON.stringify([tool.name, sorted(call.parameters), Buffer.from(call.stdin).toString("base64")]);
+    const payload = canonicalJson([tool.name, call.parameters, Buffer.from(call.stdin).toString("base64")]);
     return await deps.ledger.once(session, { callId: call.callId, payload }, async () => {
       using _place = enter(session, call);
       return await run[tool.name](session, { ...call, kill: AbortSignal.any([call.kill, session.lifetime.signal]) });
@@ -62,8 +62,4 @@ function checkCallId(callId: string): void {
   if (!/^[\x20-\x7e]{1,128}$/.test(callId)) {
     throw invalidArgument("tool_call_id", "must have 1 to 128 printable ASCII characters");
   }
-}
-
-function sorted(parameters: Parameters): readonly (readonly [string, unknown])[] {
-  return Object.entries(parameters).sort(([a], [b]) => (a < b ? -1 : 1));
 }

@@ -2,9 +2,10 @@ import type { Clock } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
 import type { SnapshotRow, TurnOutcome } from "../record/row.ts";
 import { assertGeneration } from "../session/generation.ts";
+import type { Intents } from "../session/intent.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Receipts } from "../session/receipts.ts";
-import type { Session } from "../session/session.ts";
+import { type Session, within } from "../session/session.ts";
 import type { Storage } from "../storage/storage.ts";
 import { newSnapshotId, nextSnapshotName } from "./snapshot-id.ts";
 
@@ -33,11 +34,12 @@ export interface Turn {
 export function createCompleteTurn(deps: {
   readonly records: Records;
   readonly receipts: Receipts;
+  readonly intents: Intents;
   readonly storage: Storage;
   readonly clock: Clock;
   readonly assertRoom: (call: { readonly signal: AbortSignal }) => Promise<void>;
 }): CompleteTurn {
-  const { records, receipts, storage, clock } = deps;
+  const { records, receipts, intents, storage, clock } = deps;
 
   return async (session, request, call) => {
     const keyed = {
@@ -45,34 +47,45 @@ export function createCompleteTurn(deps: {
       key: request.turnKey,
       payload: JSON.stringify([request.outcome]),
     };
-    return await receipts.once<Turn>(keyed, (receipt) =>
+    return await receipts.once<Turn>(keyed, (receiptOf) =>
       session.serial.run(async () => {
         assertActive(session.row.phase, "TurnComplete");
         assertGeneration(session, request.expectedGeneration);
+        await intents.settleLeftover(session);
         const turnNumber = session.row.turnCounter + 1;
-        const snapshot = storage.capabilities.snapshots === "supported" ? await take(session, request, call) : null;
+        if (storage.capabilities.snapshots === "unsupported") {
+          const turn: Turn = { turnNumber, snapshot: null };
+          const receipt = receiptOf(turn);
+          await session.commit(
+            (row) => ({ ...row, turnCounter: turnNumber }),
+            receipt === undefined ? {} : { receipt },
+          );
+          return turn;
+        }
+        await deps.assertRoom(call);
+        const snapshot = await describe(session, request);
         const turn: Turn = { turnNumber, snapshot };
-        const done = receipt(turn);
-        await session.commit(
-          (row) => ({ ...row, turnCounter: turnNumber, parentSnapshot: snapshot?.id ?? row.parentSnapshot }),
-          {
+        const receipt = receiptOf(turn);
+        const intent = { kind: "seal", token: snapshot.token, snapshot, receipt: receipt ?? null } as const;
+        const sealed = intents.run(session, intent, async () => {
+          await storage.seal(session.head, snapshot.name, snapshotMarks(snapshot), within(session, call));
+          await session.commit((row) => ({ ...row, turnCounter: turnNumber, parentSnapshot: snapshot.id }), {
+            snapshot,
             intent: "end",
-            ...(snapshot === null ? {} : { snapshot }),
-            ...(done === undefined ? {} : { receipt: done }),
-          },
-        );
+            ...(receipt === undefined ? {} : { receipt }),
+          });
+        });
+        await sealed.catch((thrown: unknown) => {
+          // Settling may have found that the snapshot is there: then the turn is sealed, whatever failed on the way.
+          if (session.row.parentSnapshot !== snapshot.id) throw thrown;
+        });
         return turn;
       }),
     );
   };
 
-  async function take(
-    session: Session,
-    request: TurnRequest,
-    call: { readonly signal: AbortSignal },
-  ): Promise<SnapshotRow> {
-    await deps.assertRoom(call);
-    const snapshot: SnapshotRow = {
+  async function describe(session: Session, request: TurnRequest): Promise<SnapshotRow> {
+    return {
       id: newSnapshotId(),
       token: session.row.token,
       name: await nextSnapshotName(records),
@@ -84,30 +97,23 @@ export function createCompleteTurn(deps: {
       parent: session.row.parentSnapshot,
       generation: session.row.generation,
     };
-    await records.call("beginIntent", { kind: "seal", token: snapshot.token, snapshot });
-    try {
-      await storage.seal(session.head, snapshot.name, snapshotMarks(snapshot), call);
-    } catch (thrown) {
-      await abandonSeal({ records, storage }, snapshot);
-      throw thrown;
-    }
-    return snapshot;
   }
 }
 
-/** What lets the records be rebuilt from the pool. */
+/** What lets the records be rebuilt from the pool: a mark for each field that has a value. */
 export function snapshotMarks(snapshot: SnapshotRow): Readonly<Record<string, string>> {
-  return { snapshot: JSON.stringify(snapshot) };
+  const { id, kind, turnNumber, turnKey, outcome, createdAtMs, parent, generation } = snapshot;
+  const marks = {
+    id,
+    kind,
+    turn_number: turnNumber,
+    turn_key: turnKey,
+    outcome,
+    created_at_ms: createdAtMs,
+    parent,
+    generation,
+  };
+  return Object.fromEntries(
+    Object.entries(marks).flatMap(([key, value]) => (value === null ? [] : [[key, String(value)]])),
+  );
 }
-
-/** Undoes a seal whose outcome is unknown or unwanted: the snapshot is gone, then its intent. */
-export async function abandonSeal(
-  deps: { readonly records: Records; readonly storage: Storage },
-  snapshot: SnapshotRow,
-): Promise<void> {
-  const call = { signal: AbortSignal.timeout(ABANDON_TIMEOUT_MS) };
-  await deps.storage.destroySnapshot({ token: snapshot.token, name: snapshot.name }, call);
-  await deps.records.call("endIntent", snapshot.token);
-}
-
-const ABANDON_TIMEOUT_MS = 30_000;

@@ -1,13 +1,14 @@
 import { type Clock, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Records } from "../record/records.ts";
-import type { SnapshotRow } from "../record/row.ts";
+import type { RollbackIntent, SnapshotRow } from "../record/row.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Containers } from "../session/container.ts";
 import { assertGeneration } from "../session/generation.ts";
+import type { Intents } from "../session/intent.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Receipts } from "../session/receipts.ts";
-import type { Session } from "../session/session.ts";
+import { type Session, within } from "../session/session.ts";
 import type { HeadRef, Storage } from "../storage/storage.ts";
 import { snapshotMarks } from "./complete.ts";
 import { newSnapshotId, nextSnapshotName } from "./snapshot-id.ts";
@@ -40,6 +41,7 @@ export type RollbackSession = (
 interface Deps {
   readonly records: Records;
   readonly receipts: Receipts;
+  readonly intents: Intents;
   readonly storage: Storage;
   readonly runtime: Runtime;
   readonly containers: Containers;
@@ -48,47 +50,50 @@ interface Deps {
   readonly assertRoom: (call: { readonly signal: AbortSignal }) => Promise<void>;
 }
 
-/** Cleanup has its own time; the caller's signal may be what made it necessary. */
-const CLEANUP_TIMEOUT_MS = 30_000;
+const RETIRE_TIMEOUT_MS = 30_000;
 
 export function createRollbackSession(deps: Deps): RollbackSession {
-  const { records, receipts } = deps;
-  return async (session, request, call) => {
+  const { records, receipts, intents, containers } = deps;
+  return async (session, request, caller) => {
     if (deps.storage.capabilities.snapshots === "unsupported") {
       throw new SandboxError("SNAPSHOTS_NOT_AVAILABLE", "this host's storage has no snapshots to go back to");
     }
-    const keyed = {
-      scope: `${session.row.token}/RollbackSession`,
-      key: request.idempotencyKey,
-      payload: request.payload,
-    };
-    return await receipts.once<RollbackResult>(keyed, (receipt) =>
-      session.serial.run(async () => {
-        assertActive(session.row.phase, "RollbackSession");
-        assertGeneration(session, request.expectedGeneration);
-        const target = await findSnapshot(records, session, request.snapshotId);
-        await deps.assertRoom(call);
-        using _closed = session.gate.close("ROLLBACK_IN_PROGRESS");
-        await session.gate.drained({ timeoutMs: request.drainTimeoutMs, signal: call.signal });
-        const plan = await planRollback(deps, session, target);
-        const container = await prepare(deps, plan, call);
-        const result = { undoSnapshotId: plan.undo.id, generation: plan.head.generation };
-        const old = { head: session.head, container: session.row.container };
-        const done = receipt(result);
-        await session.commit(
-          (row) => ({
-            ...row,
-            generation: plan.head.generation,
-            headGeneration: plan.head.generation,
-            container,
-            parentSnapshot: target.id,
-          }),
-          { snapshot: plan.undo, intent: "end", ...(done === undefined ? {} : { receipt: done }) },
-        );
-        deps.containers.adopt(session, container);
-        void retire(deps, old);
-        return result;
-      }),
+    const call = within(session, caller);
+    const { idempotencyKey: key, payload } = request;
+    return await receipts.once<RollbackResult>(
+      { scope: `${session.row.token}/RollbackSession`, key, payload },
+      (receiptOf) =>
+        session.serial.run(async () => {
+          assertActive(session.row.phase, "RollbackSession");
+          assertGeneration(session, request.expectedGeneration);
+          await intents.settleLeftover(session);
+          const target = await findSnapshot(records, session, request.snapshotId);
+          await deps.assertRoom(call);
+          using _closed = session.gate.close("ROLLBACK_IN_PROGRESS");
+          await session.gate.drained({ timeoutMs: request.drainTimeoutMs, signal: call.signal });
+          // A call that was given up may have left a boot behind; it must not end on the new head's watch.
+          await containers.settled(session);
+          const intent = await plan(deps, session);
+          const old = { head: session.head, container: session.row.container };
+          const result = { undoSnapshotId: intent.undo.id, generation: intent.generation };
+          const receipt = receiptOf(result);
+          await intents.run(session, intent, async () => {
+            await prepare(deps, { session, target, intent }, call);
+            await session.commit(
+              (row) => ({
+                ...row,
+                generation: intent.generation,
+                headGeneration: intent.generation,
+                container: intent.container,
+                parentSnapshot: target.id,
+              }),
+              { snapshot: intent.undo, intent: "end", ...(receipt === undefined ? {} : { receipt }) },
+            );
+          });
+          containers.adopt(session, intent.container);
+          void retire(deps, old);
+          return result;
+        }),
     );
   };
 }
@@ -105,15 +110,7 @@ export async function findSnapshot(records: Records, session: Session, snapshotI
   return found;
 }
 
-interface Plan {
-  readonly session: Session;
-  readonly target: SnapshotRow;
-  readonly undo: SnapshotRow;
-  readonly head: HeadRef;
-}
-
-async function planRollback(deps: Deps, session: Session, target: SnapshotRow): Promise<Plan> {
-  const { row } = session;
+async function plan(deps: Deps, { row }: Session): Promise<RollbackIntent> {
   const undo: SnapshotRow = {
     id: newSnapshotId(),
     token: row.token,
@@ -126,54 +123,46 @@ async function planRollback(deps: Deps, session: Session, target: SnapshotRow): 
     parent: row.parentSnapshot,
     generation: row.generation,
   };
-  return { session, target, undo, head: { token: row.token, generation: row.generation + 1 } };
+  return {
+    kind: "rollback",
+    token: row.token,
+    generation: row.generation + 1,
+    undo,
+    container: deps.containers.newId(),
+  };
 }
 
-/** Makes everything the new generation needs and answers with its container; undoes all of it on a failure. */
-async function prepare(deps: Deps, plan: Plan, call: { readonly signal: AbortSignal }): Promise<string> {
-  const { storage, runtime, records } = deps;
-  const { session, target, undo, head } = plan;
-  const { refquotaBytes, container: oldContainer } = session.row;
-  await records.call("beginIntent", { kind: "rollback", token: head.token, generation: head.generation, undo });
-  try {
-    if (oldContainer !== null && (await runtime.liveness(oldContainer, call)) === "running") {
-      await runtime.pause(oldContainer, call);
-    }
-    await storage.mountHead(session.head, call);
-    await storage.seal(session.head, undo.name, snapshotMarks(undo), call);
-    await storage.createHead(
-      {
-        ...head,
-        origin: { kind: "snapshot", snapshot: { token: target.token, name: target.name } },
-        marks: { target: target.id },
-        ...(refquotaBytes === null ? {} : { refquotaBytes }),
-      },
-      call,
-    );
-    return await deps.containers.boot(session, head, call);
-  } catch (thrown) {
-    await undoRollback(deps, { head, undo, oldContainer });
-    throw thrown;
-  }
-}
-
-/** Removes what a rollback made before its commit and thaws the old head. Each step may find its work done already. */
-export async function undoRollback(
-  deps: Pick<Deps, "records" | "storage" | "runtime" | "log">,
-  made: { readonly head: HeadRef; readonly undo: SnapshotRow; readonly oldContainer: string | null },
+/** Makes everything the new generation needs. */
+async function prepare(
+  { storage, runtime, containers }: Deps,
+  {
+    session,
+    target,
+    intent,
+  }: { readonly session: Session; readonly target: SnapshotRow; readonly intent: RollbackIntent },
+  call: { readonly signal: AbortSignal },
 ): Promise<void> {
-  const call = { signal: AbortSignal.timeout(CLEANUP_TIMEOUT_MS) };
-  if (made.oldContainer !== null && (await deps.runtime.liveness(made.oldContainer, call)) === "paused") {
-    await deps.runtime.resume(made.oldContainer, call);
-  }
-  await deps.storage.destroyHead(made.head, call);
-  await deps.storage.destroySnapshot({ token: made.undo.token, name: made.undo.name }, call);
-  await deps.records.call("endIntent", made.undo.token);
+  const { refquotaBytes, container } = session.row;
+  if (container !== null && (await runtime.liveness(container, call)) === "running")
+    await runtime.pause(container, call);
+  await storage.mountHead(session.head, call);
+  await storage.seal(session.head, intent.undo.name, snapshotMarks(intent.undo), call);
+  const head = { token: intent.token, generation: intent.generation };
+  await storage.createHead(
+    {
+      ...head,
+      origin: { kind: "snapshot", snapshot: { token: target.token, name: target.name } },
+      marks: { target: target.id },
+      ...(refquotaBytes === null ? {} : { refquotaBytes }),
+    },
+    call,
+  );
+  await containers.boot(session, { head, id: intent.container }, call);
 }
 
 /** The old head holds snapshots and stays; its container ends and it is unmounted. What fails is done at the next start. */
 async function retire(deps: Deps, old: { readonly head: HeadRef; readonly container: string | null }): Promise<void> {
-  const call = { signal: AbortSignal.timeout(CLEANUP_TIMEOUT_MS) };
+  const call = { signal: AbortSignal.timeout(RETIRE_TIMEOUT_MS) };
   try {
     if (old.container !== null) await deps.runtime.stop(old.container, call);
     await deps.storage.unmountHead(old.head, call);

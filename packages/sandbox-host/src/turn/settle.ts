@@ -1,49 +1,71 @@
 import type { Logger } from "pino";
 import type { Records } from "../record/records.ts";
+import type { RollbackIntent, SealIntent } from "../record/row.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { SettleIntent } from "../session/recover.ts";
+import type { SettleIntent } from "../session/intent.ts";
+import type { Session } from "../session/session.ts";
 import type { Storage } from "../storage/storage.ts";
-import { undoRollback } from "./rollback.ts";
 
-/**
- * Ends what a crash cut off. A seal whose snapshot exists is finished, so a caller that asks again by its turn key gets
- * it; one whose snapshot does not exist never happened. A rollback that was not committed is undone.
- */
-export function createSettleIntent(deps: {
+interface Deps {
   readonly records: Records;
   readonly storage: Storage;
   readonly runtime: Runtime;
   readonly log: Logger;
-}): SettleIntent {
-  const { records, storage, log } = deps;
+}
+
+/** Settling has its own time: the caller's signal may be what made it necessary. */
+const SETTLE_TIMEOUT_MS = 60_000;
+
+/** Ends operations on turns that failed or that a crash cut off. Each step may find its work done already. */
+export function createSettleIntent(deps: Deps): SettleIntent {
   return async (session, intent) => {
-    log.warn({ sessionId: session.row.id, intent: intent.kind }, "an operation was cut off");
+    deps.log.warn({ sessionId: session.row.id, intent: intent.kind }, "an operation was cut off");
     switch (intent.kind) {
-      case "seal": {
-        const call = { signal: AbortSignal.timeout(SETTLE_TIMEOUT_MS) };
-        const sealed = await storage.listSnapshots(intent.token, call);
-        const { snapshot } = intent;
-        if (!sealed.some(({ name }) => name === snapshot.name)) {
-          await records.call("endIntent", intent.token);
-          return;
-        }
-        await session.commit(
-          (row) => ({
-            ...row,
-            turnCounter: Math.max(row.turnCounter, snapshot.turnNumber ?? 0),
-            parentSnapshot: snapshot.id,
-          }),
-          { snapshot, intent: "end" },
-        );
+      case "seal":
+        await settleSeal(deps, session, intent);
         return;
-      }
-      case "rollback": {
-        const head = { token: intent.token, generation: intent.generation };
-        await undoRollback(deps, { head, undo: intent.undo, oldContainer: session.row.container });
+      case "rollback":
+        await undoRollback(deps, session, intent);
         return;
-      }
     }
   };
 }
 
-const SETTLE_TIMEOUT_MS = 60_000;
+/**
+ * A snapshot that exists is adopted together with its receipt, so that a caller that comes back by its turn key gets it;
+ * one that does not exist was never taken.
+ */
+async function settleSeal({ records, storage }: Deps, session: Session, intent: SealIntent): Promise<void> {
+  const { snapshot, receipt } = intent;
+  const call = { signal: AbortSignal.timeout(SETTLE_TIMEOUT_MS) };
+  const sealed = await storage.listSnapshots(intent.token, call);
+  if (!sealed.some(({ name }) => name === snapshot.name)) {
+    await records.call("endIntent", intent.token);
+    return;
+  }
+  await session.commit(
+    (row) => ({
+      ...row,
+      turnCounter: Math.max(row.turnCounter, snapshot.turnNumber ?? 0),
+      parentSnapshot: snapshot.id,
+    }),
+    { snapshot, intent: "end", ...(receipt === null ? {} : { receipt }) },
+  );
+}
+
+/** Removes what the rollback made before its commit, then thaws the old head's container. */
+async function undoRollback(
+  { records, storage, runtime }: Deps,
+  session: Session,
+  intent: RollbackIntent,
+): Promise<void> {
+  const call = { signal: AbortSignal.timeout(SETTLE_TIMEOUT_MS) };
+  const { token, generation, undo } = intent;
+  await runtime.stop(intent.container, call);
+  await storage.destroyHead({ token, generation }, call);
+  await storage.destroySnapshot({ token, name: undo.name }, call);
+  const { container } = session.row;
+  if (container !== null && (await runtime.liveness(container, call)) === "paused")
+    await runtime.resume(container, call);
+  await records.call("endIntent", token);
+}

@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { SandboxError } from "@turnbox/core";
 import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
@@ -47,40 +49,55 @@ describe("completeTurn", () => {
     expect(again && (await turn(after, again, "k"))).toEqual(first);
   });
 
-  it("leaves no snapshot, no number and no intent behind when the storage fails after doing its work", async () => {
+  it("leaves no snapshot, no number and no intent behind when the storage refuses", async () => {
     await using test = await startTestHost();
     const session = await test.create();
-    test.storage.faults.failNext("seal", { error: BROKEN, when: "after" });
+    test.storage.faults.failNext("seal", { error: BROKEN });
     await expect(turn(test, session)).rejects.toBe(BROKEN);
     expect(await storedNames(test, session)).toEqual([]);
     expect(await test.host.records.call("listIntents", null)).toEqual([]);
     expect((await turn(test, session)).turnNumber).toBe(1);
   });
 
-  it("adopts a snapshot that exists when the service died before the answer, and drops an intent without one", async () => {
+  it("answers with the turn when the storage failed after doing its work", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    test.storage.faults.failNext("seal", { error: BROKEN, when: "after" });
+    const first = await turn(test, session, "k");
+    expect(await storedNames(test, session)).toEqual([first.snapshot?.name]);
+    expect(await turn(test, session, "k")).toEqual(first);
+    expect((await turn(test, session)).turnNumber).toBe(2);
+  });
+
+  it("goes on after a failure that could not be settled at once", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    test.storage.faults.failNext("seal", { error: BROKEN });
+    test.storage.faults.failNext("listSnapshots", { error: BROKEN });
+    await expect(turn(test, session)).rejects.toBe(BROKEN);
+    expect((await turn(test, session)).turnNumber).toBe(1);
+    expect(await test.host.records.call("listIntents", null)).toEqual([]);
+  });
+
+  it("adopts a snapshot that exists when the service died before the answer, and the same key gets it", async () => {
     const before = await startTestHost();
-    const [sealed, unsealed] = [await before.create(), await before.create()];
-    for (const session of [sealed, unsealed]) {
-      const snapshot = {
-        id: `snap-${session.row.id}`,
-        token: session.row.token,
-        name: `s-${session.row.token}`,
-        kind: "turn" as const,
-        turnNumber: 1,
-        turnKey: "k",
-        outcome: "succeeded" as const,
-        createdAtMs: 1,
-        parent: null,
-        generation: 1,
-      };
-      await before.host.records.call("beginIntent", { kind: "seal", token: session.row.token, snapshot });
-      if (session === sealed) await before.storage.seal(session.head, snapshot.name, {}, { signal: SIGNAL });
-    }
-    await using after = await before.restart();
-    const rows = [sealed, unsealed].map((session) => after.host.registry.find(session.row.id)?.row);
-    expect(rows.map((row) => row?.turnCounter)).toEqual([1, 0]);
-    expect((await snapshotsOf(after, sealed)).map(({ turnKey }) => turnKey)).toEqual(["k"]);
-    expect(await snapshotsOf(after, unsealed)).toEqual([]);
+    const session = await before.create();
+    const hold = before.storage.faults.holdNext("seal");
+    const cut = turn(before, session, "k").catch(() => undefined);
+    await hold.entered;
+    const [intent] = await before.host.records.call("listIntents", null);
+    if (intent?.kind !== "seal") throw new Error("there is no intent");
+    const restarting = before.restart();
+    hold.release();
+    await using after = await restarting;
+    await cut;
+    const again = after.host.registry.find(session.row.id);
+    if (again === undefined) throw new Error("the session is gone");
+    const { snapshot } = await turn(after, again, "k");
+    const sealed = await storedNames(after, session);
+    expect(sealed).toEqual([snapshot?.name]);
+    expect((await snapshotsOf(after, session)).map(({ turnKey }) => turnKey)).toEqual(["k"]);
+    expect(again.row.turnCounter).toBe(1);
     expect(await after.host.records.call("listIntents", null)).toEqual([]);
   });
 });
@@ -179,20 +196,53 @@ describe("rollbackSession", () => {
     expect((await rollback(test, session, snapshot?.id ?? "")).generation).toBe(2);
   });
 
-  it("is undone at the next start when the service died before the commit", async () => {
+  it("is undone at the next start when the service died before the commit, with the container that was booted", async () => {
     const before = await startTestHost();
     const session = await before.create();
     await before.bash(session, "write /workspace/a one");
     const { snapshot } = await turn(before, session);
-    const hold = before.storage.faults.holdNext("createHead");
-    const cut = rollback(before, session, snapshot?.id ?? "").catch(() => undefined);
-    await hold.entered;
+    await before.bash(session, "write /workspace/a two");
+    // All is made, and the commit never comes.
+    const commit = session.commit;
+    session.commit = () => new Promise(() => undefined);
+    void rollback(before, session, snapshot?.id ?? "");
+    while ((await before.runtime.list({ signal: SIGNAL })).length < 2)
+      await new Promise((resolve) => void setImmediate(resolve));
+    session.commit = commit;
     await using after = await before.restart();
-    hold.release();
-    await cut;
     const again = after.host.registry.find(session.row.id);
     expect(again?.row).toMatchObject({ generation: 1, headGeneration: 1 });
-    expect(again && (await after.bash(again, "cat /workspace/a")).content).toBe("one");
+    expect(again && (await after.bash(again, "cat /workspace/a")).content).toBe("two");
     expect((await snapshotsOf(after, session)).map(({ kind }) => kind)).toEqual(["turn"]);
+    expect(await after.runtime.list({ signal: SIGNAL })).toEqual([session.row.container]);
+    expect(again && (await rollback(after, again, snapshot?.id ?? "")).generation).toBe(2);
+  });
+
+  it("waits for a boot that a killed call left behind, so that the new head is never written through the old one", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    const { snapshot } = await turn(test, session);
+    const hold = test.storage.faults.holdNext("mountHead");
+    const kill = new AbortController();
+    const killed = test.host
+      .executeTool(session, {
+        callId: "killed",
+        toolName: "bash",
+        parameters: { cmd: "echo x" },
+        stdin: new Uint8Array(),
+        expectedGeneration: undefined,
+        onProgress: null,
+        kill: kill.signal,
+      })
+      .catch(() => undefined);
+    await hold.entered;
+    kill.abort();
+    await killed;
+    const rolling = rollback(test, session, snapshot?.id ?? "");
+    hold.release();
+    await rolling;
+    await test.bash(session, "write /workspace/after yes");
+    const { path } = await test.storage.mountHead({ token: session.row.token, generation: 2 }, { signal: SIGNAL });
+    expect(existsSync(join(path, "workspace/after"))).toBe(true);
   });
 });

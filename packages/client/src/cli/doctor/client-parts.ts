@@ -86,7 +86,7 @@ async function examineToken({ surroundings: { environment } }: Invocation): Prom
 async function examineServer(flags: ServerFlags, invocation: Invocation): Promise<Part> {
   const { environment } = invocation.surroundings;
   const part = { name: "server", version: "", required: false, without: "only up, reset and doctor work" };
-  const url = await resolveUrl(flags, environment);
+  const url = resolveUrl(flags, environment);
   try {
     using server = await invocation.server(flags);
     const signal = AbortSignal.any([invocation.signal, AbortSignal.timeout(PROBE_MS)]);

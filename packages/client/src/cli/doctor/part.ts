@@ -25,7 +25,8 @@ export function formatParts(parts: readonly Part[]): string {
   const width = Math.max(0, ...parts.map(({ name }) => name.length));
   return parts
     .map(({ name, status, version, required, detail, without, remedy }) => {
-      const lines = [[name.padEnd(width), status.padEnd("missing".length), version].join("  ").trimEnd()];
+      const remark = status === "found" && detail !== "" ? `(${detail})` : "";
+      const lines = [[name.padEnd(width), status.padEnd("missing".length), version, remark].join("  ").trimEnd()];
       if (status === "found") return lines;
       const indent = " ".repeat(width + 2);
       if (detail !== "") lines.push(`${indent}${detail}`);

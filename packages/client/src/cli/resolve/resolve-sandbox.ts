@@ -1,3 +1,4 @@
+import { hasReason, SandboxError } from "@turnbox/core";
 import type { Sandbox } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
 import type { HostClients, TurnboxClients } from "../../client.ts";
 import type { Endpoint } from "../../connection.ts";
@@ -33,15 +34,27 @@ export async function listSandboxes(
   return { sandboxes, unreachableInstances: [...unreachable] };
 }
 
-/** The full id of what the user typed: a full id, a unique prefix of the session part, or a name. */
+/**
+ * The full id of what the user typed: a full id, a unique prefix of the session part, or a name. What is not found while
+ * instances do not answer may be on one of them: that is `HOST_UNREACHABLE`.
+ */
 export async function resolveSandbox(
   server: TurnboxClients,
   reference: string,
   { signal }: { readonly signal: AbortSignal },
 ): Promise<string> {
   if (isFullId(reference)) return reference;
-  const { sandboxes } = await listSandboxes(server, { signal });
-  return matchSandbox(reference, sandboxes);
+  const { sandboxes, unreachableInstances } = await listSandboxes(server, { signal });
+  try {
+    return matchSandbox(reference, sandboxes);
+  } catch (thrown) {
+    if (unreachableInstances.length === 0 || !hasReason(thrown, "SANDBOX_NOT_FOUND")) throw thrown;
+    const silent = unreachableInstances.join(", ");
+    throw new SandboxError("HOST_UNREACHABLE", `${thrown.message} on the hosts that answer; not answering: ${silent}`, {
+      admitted: "no",
+      metadata: { reference, instances: unreachableInstances.join(",") },
+    });
+  }
 }
 
 /** A sandbox on its host. Its user disposes of it. */

@@ -1,4 +1,4 @@
-import { type CommandResult, SandboxError } from "@turnbox/core";
+import { type CommandResult, hasReason, SandboxError } from "@turnbox/core";
 import { type Surroundings, writeTo } from "../surroundings.ts";
 import { parseProgramFailure } from "./program-failure.ts";
 import { findServiceProgram } from "./service-program.ts";
@@ -15,10 +15,15 @@ export async function runHostProgram(
   options: { readonly signal: AbortSignal },
 ): Promise<CommandResult> {
   const program = await findServiceProgram("@turnbox/sandbox-host", surroundings, options);
-  return await surroundings.runner.run(
-    { command: program.node, args: [program.entry, ...args], env: surroundings.environment.variables, deadlineMs },
-    options,
-  );
+  const spec = { command: program.node, args: [program.entry, ...args], deadlineMs };
+  try {
+    return await surroundings.runner.run({ ...spec, env: surroundings.environment.variables }, options);
+  } catch (thrown) {
+    options.signal.throwIfAborted();
+    if (!hasReason(thrown, "COMMAND_OUTCOME_UNKNOWN")) throw thrown;
+    const what = `turnbox-sandbox-host ${args[0] ?? ""} did not come to its end`;
+    throw new SandboxError("COMMAND_OUTCOME_UNKNOWN", `${what}: ${thrown.message}`, { cause: thrown });
+  }
 }
 
 /** The same for a command that must succeed; it fails with the reason that the program printed. */

@@ -1,8 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import { CALL_MS } from "../deadline.ts";
-import { parseDuration } from "../format/duration.ts";
 import { parseSize } from "../format/size.ts";
 import type { Invocation } from "../invocation.ts";
 import { collect, parsePairs, type ServerOptions, withExamples, withServerOptions } from "../option.ts";
@@ -14,7 +12,6 @@ interface CreateOptions extends ServerOptions {
   readonly label?: readonly string[];
   readonly env?: readonly string[];
   readonly quota?: string;
-  readonly ttl?: string;
 }
 
 export function registerCreate(program: Command, invocation: Invocation): void {
@@ -26,8 +23,7 @@ export function registerCreate(program: Command, invocation: Invocation): void {
       .option("--name <name>", "a name, unique among your sandboxes")
       .option("--label <key=value>", "a label; may be given several times", collect)
       .option("--env <key=value>", "a variable for every command in it; may be given several times", collect)
-      .option("--quota <size>", "how much it may write on top of the template, like 2GiB")
-      .option("--ttl <duration>", "how long it lives, like 1h (default: until removed)"),
+      .option("--quota <size>", "how much it may write on top of the template, like 2GiB"),
     [
       ["turnbox create", "a sandbox from the template mini"],
       ["turnbox create --template debian --name web", "another template, and a name to call it by"],
@@ -41,7 +37,6 @@ export function registerCreate(program: Command, invocation: Invocation): void {
       labels: parsePairs(options.label, "label"),
       env: parsePairs(options.env, "env"),
       quotaBytes: options.quota === undefined ? 0n : BigInt(parseSize(options.quota, "quota")),
-      ...(options.ttl === undefined ? {} : { ttl: durationFromMs(parseDuration(options.ttl, "ttl")) }),
     };
     using server = await invocation.server(options);
     const { sandboxId, sandbox } = await server.sandboxes.createSandbox(request, {

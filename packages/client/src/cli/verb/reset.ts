@@ -1,17 +1,14 @@
-import { readdir, readFile, rm } from "node:fs/promises";
+import { readdir, readFile, realpath, rm, rmdir } from "node:fs/promises";
 import { homedir } from "node:os";
-import { dirname, sep } from "node:path";
+import { dirname, join, sep } from "node:path";
 import type { Command } from "commander";
-import { invalidArgument, SandboxError } from "@turnbox/core";
+import { acquireHomeLock, hasErrno, invalidArgument, openHome, SandboxError } from "@turnbox/core";
+import { findHosts, HOME_MARK, listHostHomes, SERVER_LOCK, serverLockPath } from "../../home.ts";
 import type { Invocation } from "../invocation.ts";
 import { type OutputOptions, withExamples, withOutputOption } from "../option.ts";
 import { requireHostProgram } from "../service/host-program.ts";
-import { findRunningServer } from "../service/running-server.ts";
-import { listHostHomes } from "./down.ts";
 
 const RESET_MS = 180_000;
-/** Every home has it before anything else. */
-const HOME_MARK = "home.json";
 
 interface ResetOptions extends OutputOptions {
   readonly yes?: boolean;
@@ -35,37 +32,63 @@ export function registerReset(program: Command, invocation: Invocation): void {
   });
 }
 
+/** Holds the server's own lock throughout, so that nobody begins to serve what is being removed. */
 async function reset(options: ResetOptions, invocation: Invocation): Promise<void> {
   const { surroundings, signal } = invocation;
   const { home } = surroundings.environment;
   const output = invocation.output(options);
-  const running = await findRunningServer(home, surroundings.clock);
-  if (running !== undefined) {
-    throw new SandboxError("HOME_IN_USE", `the server of ${home} runs: process ${String(running.pid)}; stop it first`, {
-      metadata: { home, pid: String(running.pid) },
-    });
-  }
   const entries = await listHome(home);
   if (entries === undefined) {
     await output.result({ json: { home, removed: false }, text: `there is nothing at ${home}\n` });
     return;
   }
   assertIsTurnboxHome(home, entries);
+  // Another version may have left things that this one does not know how to destroy.
+  if (entries.includes(HOME_MARK)) openHome(home);
+  await using _lock = await acquireHomeLock(serverLockPath(home));
+  await assertNoHost(home);
   if (options.yes !== true) await confirm(home, invocation);
   for (const host of await listHostHomes(home)) {
     const args = ["reset", "--home", host];
     await requireHostProgram(surroundings, { args, deadlineMs: RESET_MS }, { signal });
   }
-  assertNothingMounted(home, await readFile("/proc/self/mountinfo", "utf8").catch(() => ""));
-  await rm(home, { recursive: true, force: true });
+  assertNothingMounted(await realpath(home), await readFile("/proc/self/mountinfo", "utf8").catch(() => ""));
+  await removeHome(home);
   await output.result({ json: { home, removed: true }, text: `removed ${home}\n` });
+}
+
+/** A host outlives a server that was killed for as long as it takes to notice and to stop. */
+async function assertNoHost(home: string): Promise<void> {
+  const [host] = await findHosts(home);
+  if (host === undefined) return;
+  const pid = String(host.pid);
+  throw new SandboxError("HOME_IN_USE", `a sandbox-host of ${home} still runs: process ${pid}`, {
+    metadata: { home, pid },
+  });
+}
+
+/**
+ * The lock goes last and the mark of a home just before it: a server that starts meanwhile is refused, and one that
+ * starts afterwards makes a home of its own, which is left alone.
+ */
+async function removeHome(home: string): Promise<void> {
+  const last = [HOME_MARK, SERVER_LOCK];
+  const others = (await readdir(home)).filter((name) => !last.includes(name));
+  for (const name of others) await rm(join(home, name), { recursive: true, force: true, maxRetries: 3 });
+  for (const name of last) await rm(join(home, name), { force: true });
+  try {
+    await rmdir(home);
+  } catch (cause) {
+    // A new home, or a link to a directory, which stays and is empty.
+    if (!hasErrno(cause, "ENOTEMPTY", "EEXIST", "ENOTDIR", "ENOENT")) throw cause;
+  }
 }
 
 async function listHome(home: string): Promise<readonly string[] | undefined> {
   try {
     return await readdir(home);
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    if (hasErrno(cause, "ENOENT")) return undefined;
     throw cause;
   }
 }
@@ -73,7 +96,9 @@ async function listHome(home: string): Promise<readonly string[] | undefined> {
 /** A mistyped TURNBOX_HOME must not cost anybody a directory of something else. */
 export function assertIsTurnboxHome(home: string, entries: readonly string[]): void {
   const isSpecial = home === dirname(home) || home === homedir();
-  if (isSpecial || (entries.length > 0 && !entries.includes(HOME_MARK))) {
+  // A reset that was killed at its very end leaves nothing but its lock.
+  const isEmpty = entries.every((name) => name.startsWith(SERVER_LOCK));
+  if (isSpecial || (!isEmpty && !entries.includes(HOME_MARK))) {
     throw new SandboxError("CONFIG_INVALID", `${home} does not look like a home of Turnbox, so it is left alone`, {
       metadata: { home },
     });

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
 import { hasReason, SandboxError } from "@turnbox/core";
 import type { HostClients, TurnboxClients } from "../../client.ts";
-import { isLoopback } from "../../config.ts";
+import { isTrustedHost } from "../../config.ts";
 import { CALL_MS } from "../deadline.ts";
 import { type ErrorReport, toErrorReport } from "../error-report.ts";
 import { exitCodeOf } from "../exit-code.ts";
@@ -102,10 +102,10 @@ async function openIfThere(
   }
 }
 
-/** The host's health is not for a sandbox's token; a host on this machine knows the server's. */
+/** The host's health is not for a sandbox's token; a host on the server's own machine knows the server's. */
 function openAsOperator(host: HostClients, server: TurnboxClients, invocation: Invocation): HostClients | undefined {
   const { url } = host.endpoint;
-  return isLoopback(url) ? invocation.host({ url, token: server.endpoint.token }) : undefined;
+  return isTrustedHost(url, server.endpoint) ? invocation.host({ url, token: server.endpoint.token }) : undefined;
 }
 
 const RESIDUE_WORDS: Readonly<Record<Residue, string>> = {

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { Argument, type Command } from "commander";
 import { SandboxError } from "@turnbox/core";
+import { CALL_MS } from "../deadline.ts";
 import { importResult, importTemplate } from "../import-template.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
@@ -38,7 +39,7 @@ export function registerTemplateBuild(template: Command, invocation: Invocation)
     }
     // Asked for before the long work: without a server there is nowhere to import to.
     using server = await invocation.server(options);
-    await server.sandboxes.listTemplates({}, { signal });
+    await server.sandboxes.listTemplates({}, { signal, timeoutMs: CALL_MS.read });
     const directory = await mkdtemp(join(tmpdir(), "turnbox-build-"));
     try {
       const path = options.output === undefined ? join(directory, `${distribution}.tar`) : resolve(options.output);

@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { SandboxError } from "@turnbox/core";
 import { DEFAULT_PORT } from "../../config.ts";
+import { readLockHolder, readServerRecord, serverLockPath } from "../../home.ts";
 import type { Invocation } from "../invocation.ts";
 import { type OutputOptions, withExamples, withOutputOption } from "../option.ts";
 import { runForeground } from "../service/foreground-child.ts";
 import { parseProgramFailure } from "../service/program-failure.ts";
-import { findRunningServer } from "../service/running-server.ts";
 import { findServiceProgram } from "../service/service-program.ts";
 import { writeTo } from "../surroundings.ts";
 
@@ -19,7 +19,7 @@ export function registerUp(program: Command, invocation: Invocation): void {
       .summary("run the server in the foreground")
       .description(
         "Run the orchestrator and its sandbox-host in the foreground, on TURNBOX_HOME (default ~/.turnbox) and " +
-          `TURNBOX_PORT (default ${String(DEFAULT_PORT)}). Prints \`turnbox ready URL\` when it serves; Ctrl-C ends it.`,
+          `TURNBOX_PORT (default: the configured one, else ${String(DEFAULT_PORT)}). Prints \`turnbox ready URL\` when it serves; Ctrl-C ends it.`,
       ),
     [
       ["turnbox up", "serve on 127.0.0.1:7700"],
@@ -32,22 +32,27 @@ export function registerUp(program: Command, invocation: Invocation): void {
 
 async function up(options: OutputOptions, { surroundings, signal }: Invocation): Promise<number> {
   const { home, port, variables } = surroundings.environment;
-  const running = await findRunningServer(home, surroundings.clock);
-  if (running !== undefined) {
-    throw new SandboxError(
-      "HOME_IN_USE",
-      `a server runs on ${home} already: ${running.url}, process ${String(running.pid)}`,
-      {
-        metadata: { home, url: running.url, pid: String(running.pid) },
-      },
-    );
-  }
+  assertNotServed(home);
   const orchestrator = await findServiceProgram("@turnbox/orchestrator", surroundings, { signal });
   const host = await findServiceProgram("@turnbox/sandbox-host", surroundings, { signal });
-  const serve = ["serve", "--home", home, "--port", String(port ?? DEFAULT_PORT), "--host-entry", host.entry];
+  // Without a variable, the port is a matter of the home's configuration.
+  const portArgs = port === undefined ? [] : ["--port", String(port)];
+  const serve = ["serve", "--home", home, ...portArgs, "--host-entry", host.entry];
   const argv = [orchestrator.node, orchestrator.entry, ...serve] as const;
   const spec = { argv, env: variables, interrupts: surroundings.interrupts, clock: surroundings.clock };
   return options.json === true ? await upAsJson(spec, surroundings) : await runForeground(spec);
+}
+
+/** The server itself would refuse too, and could not say where the other one is. */
+function assertNotServed(home: string): void {
+  const holder = readLockHolder(serverLockPath(home));
+  if (holder === undefined) return;
+  const pid = String(holder.pid);
+  const record = readServerRecord(home);
+  const where = record?.pid === holder.pid ? record.url : "not ready";
+  throw new SandboxError("HOME_IN_USE", `a server runs on ${home} already: ${where}, process ${pid}`, {
+    metadata: { home, pid },
+  });
 }
 
 type Spec = Parameters<typeof runForeground>[0];

@@ -10,6 +10,10 @@ export interface AdmissionLimits {
   readonly maxReservedCalls: number;
   /** The most that one tenant holds of unary calls, and of streams. */
   readonly maxCallsPerTenant: number;
+  /** The most that one tenant holds of the reserved room, so that one tenant alone never fills it. */
+  readonly maxReservedPerTenant: number;
+  /** The most that callers without a token hold, all together, of each kind of room. */
+  readonly maxAnonymousCalls: number;
   /** Allowance of each tenant. Reserved calls are free of it. */
   readonly rate: RateLimit;
 }
@@ -17,14 +21,20 @@ export interface AdmissionLimits {
 export const DEFAULT_ADMISSION_LIMITS: AdmissionLimits = {
   maxUnaryCalls: 1024,
   maxStreams: 2048,
-  maxReservedCalls: 256,
+  maxReservedCalls: 512,
   maxCallsPerTenant: 768,
+  maxReservedPerTenant: 256,
+  maxAnonymousCalls: 64,
   rate: { perSecond: 5000, burst: 10_000 },
 };
+
+/** Nobody in particular: callers without a token share one allowance. */
+export const ANYBODY = "";
 
 export interface CallDescription {
   readonly lane: "normal" | "reserved";
   readonly kind: "unary" | "stream";
+  /** `ANYBODY` for callers without a token. */
   readonly tenant: string;
 }
 
@@ -48,10 +58,12 @@ const OVERLOAD_RETRY_MS = 1000;
 
 export function createAdmission(limits: AdmissionLimits, clock: Clock): Admission {
   const rates = createRateLimiter(limits.rate, clock);
+  const shareOf = (perTenant: number) => (tenant: string) =>
+    tenant === ANYBODY ? Math.min(perTenant, limits.maxAnonymousCalls) : perTenant;
   const pools = {
-    unary: createPool(limits.maxUnaryCalls, limits.maxCallsPerTenant),
-    stream: createPool(limits.maxStreams, limits.maxCallsPerTenant),
-    reserved: createPool(limits.maxReservedCalls, limits.maxReservedCalls),
+    unary: createPool(limits.maxUnaryCalls, shareOf(limits.maxCallsPerTenant)),
+    stream: createPool(limits.maxStreams, shareOf(limits.maxCallsPerTenant)),
+    reserved: createPool(limits.maxReservedCalls, shareOf(limits.maxReservedPerTenant)),
   };
   return {
     admit: ({ lane, kind, tenant }) => {
@@ -73,12 +85,12 @@ interface Pool {
   take(tenant: string): Place;
 }
 
-function createPool(capacity: number, perTenant: number): Pool {
+function createPool(capacity: number, shareOf: (tenant: string) => number): Pool {
   const held = new Map<string, number>();
   let size = 0;
   const take = (tenant: string): Place => {
     const ofTenant = held.get(tenant) ?? 0;
-    if (size >= capacity || ofTenant >= perTenant) {
+    if (size >= capacity || ofTenant >= shareOf(tenant)) {
       throw new SandboxError("OVERLOADED", "as many calls are in flight as are admitted", {
         retryAfterMs: OVERLOAD_RETRY_MS,
       });

@@ -28,7 +28,7 @@ export function createListSandboxes({
     const instanceIds = registry.instanceIds().filter((id) => start === undefined || id >= start.instanceId);
     const found: Sandbox[] = [];
     const unreachableInstances: string[] = start === undefined ? [...registry.absentIds()] : [];
-    for (const [index, instanceId] of instanceIds.entries()) {
+    for (const instanceId of instanceIds) {
       if (found.length >= request.pageSize) {
         return await page(found, { instanceId, hostPageToken: "" }, unreachableInstances);
       }
@@ -46,7 +46,6 @@ export function createListSandboxes({
         if (!isSilent(error) || call.signal.aborted) throw error;
         unreachableInstances.push(instanceId);
       }
-      if (index === instanceIds.length - 1) break;
     }
     return await page(found, undefined, unreachableInstances);
 

@@ -1,16 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { fromConnectError, type Reason, SandboxError } from "@turnbox/core";
+import { errnoOf, fromConnectError, isNeverSent, type Reason, SandboxError } from "@turnbox/core";
 import { ErrorDetailSchema } from "@turnbox/protocol/turnbox/common/v1/error_pb";
-
-/** Failures to connect at all: nothing was sent. */
-const NOTHING_SENT: ReadonlySet<string> = new Set([
-  "ECONNREFUSED",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTDOWN",
-]);
 
 /** Codes that the transport uses for a connection that broke, where no host has said anything. */
 const BROKEN: ReadonlySet<Code> = new Set([Code.Unavailable, Code.Aborted, Code.Internal, Code.Unknown, Code.Canceled]);
@@ -31,7 +21,7 @@ export function fromHostError(
   if (error.findDetails(ErrorDetailSchema).length > 0) return renamed(fromConnectError(error));
   if (signal.aborted) return leftBy(signal);
   const errno = errnoOf(error);
-  if (errno !== undefined && NOTHING_SENT.has(errno)) {
+  if (errno !== undefined && isNeverSent(errno)) {
     return new SandboxError("HOST_UNREACHABLE", `the host at ${url} cannot be connected to (${errno})`, {
       admitted: "no",
       cause: thrown,
@@ -60,14 +50,4 @@ function renamed(error: SandboxError): SandboxError {
   const reason = RENAMED[error.reason];
   if (reason === undefined) return error;
   return new SandboxError(reason, error.message, { metadata: error.metadata, admitted: error.admitted, cause: error });
-}
-
-/** The system's code in the chain of causes. */
-function errnoOf(error: unknown): string | undefined {
-  let cause: unknown = error;
-  for (let depth = 0; depth < 8 && typeof cause === "object" && cause !== null; depth += 1) {
-    if ("code" in cause && typeof cause.code === "string") return cause.code;
-    cause = "cause" in cause ? cause.cause : undefined;
-  }
-  return undefined;
 }

@@ -54,7 +54,6 @@ export function createFakeStore(): Store {
     getSandbox: (sessionId, call) => answer(call, () => sandboxes.get(sessionId)),
     getSandboxes: (sessionIds, call) =>
       answer(call, () => sessionIds.flatMap((sessionId) => sandboxes.get(sessionId) ?? [])),
-    findSandboxByName: ({ tenant, name }, call) => answer(call, () => byName(tenant, name)),
     listSandboxes: (query: SandboxQuery, call) =>
       answer(call, () =>
         [...sandboxes.values()]

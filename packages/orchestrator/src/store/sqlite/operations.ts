@@ -105,8 +105,6 @@ export function createOperations(database: DatabaseSync, retentionMs: number) {
     getSandbox: (sessionId: string): SandboxRow | undefined => sandbox(sandboxById.get(sessionId)),
     getSandboxes: (sessionIds: readonly string[]): readonly SandboxRow[] =>
       sandboxesByIds.all(JSON.stringify(sessionIds)).map(toSandbox),
-    findSandboxByName: (named: { readonly tenant: string; readonly name: string }): SandboxRow | undefined =>
-      sandbox(sandboxByName.get(named.tenant, named.name)),
     listSandboxes: (query: SandboxQuery): readonly SandboxRow[] =>
       pageOfSandboxes.all(query.tenant, query.after, query.instanceId ?? null, query.limit).map(toSandbox),
     deleteSandbox: (sessionId: string): void => {

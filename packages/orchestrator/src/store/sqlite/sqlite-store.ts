@@ -29,7 +29,6 @@ export async function openSqliteStore(path: string, call: StoreCall): Promise<St
     placeSandbox: (placed, { signal }) => ask("placeSandbox", [placed], signal),
     getSandbox: (sessionId, { signal }) => ask("getSandbox", [sessionId], signal),
     getSandboxes: (sessionIds, { signal }) => ask("getSandboxes", [sessionIds], signal),
-    findSandboxByName: (named, { signal }) => ask("findSandboxByName", [named], signal),
     listSandboxes: (query, { signal }) => ask("listSandboxes", [query], signal),
     deleteSandbox: (sessionId, { signal }) => ask("deleteSandbox", [sessionId], signal),
     beginIdempotent: (begin, { signal }) => ask("beginIdempotent", [begin], signal),

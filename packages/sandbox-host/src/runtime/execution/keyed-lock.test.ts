@@ -22,4 +22,20 @@ describe("a keyed lock", () => {
     ]);
     expect(order).toEqual(["other", "first", "second"]);
   });
+
+  it("lets a waiting caller leave without beginning its work, and keeps the order of the others", async () => {
+    const lock = createKeyedLock();
+    const leaving = new AbortController();
+    const hold = Promise.withResolvers<void>();
+    const log: string[] = [];
+    const first = lock.run("a", () => hold.promise);
+    const left = lock.run("a", () => Promise.resolve(log.push("left")), leaving.signal);
+    const last = lock.run("a", () => Promise.resolve(log.push("last")));
+    leaving.abort();
+    await expect(left).rejects.toMatchObject({ name: "AbortError" });
+    expect(log).toEqual([]);
+    hold.resolve();
+    await Promise.all([first, last]);
+    expect(log).toEqual(["last"]);
+  });
 });

@@ -6,11 +6,15 @@ import type { ContainerSpec, Execution, ExecSpec, Runtime } from "../runtime.ts"
 import { startFakeCommand } from "./fake-command.ts";
 import { FAKE_PROGRAMS, type FakeProgram, toHostPath } from "./fake-program.ts";
 
+/** Tells instances over one machine apart. */
+type FakeInstance = symbol;
+
 interface FakeContainer {
   readonly spec: ContainerSpec;
   status: "running" | "paused" | "gone";
   end: "lost" | "oom" | "stopped" | undefined;
-  readonly commands: Set<RunningCommand>;
+  /** What runs in it, and the instance that started it. */
+  readonly commands: Map<RunningCommand, FakeInstance>;
   readonly waiting: Set<() => void>;
 }
 
@@ -39,6 +43,7 @@ export interface FakeRuntime extends Runtime {
 export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime {
   const clock = options.clock ?? systemClock;
   const machine = options.machine ?? createFakeMachine();
+  const instance: FakeInstance = Symbol("instance");
 
   const live = (id: string): FakeContainer => {
     const container = machine.get(id);
@@ -51,7 +56,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
   const end = (container: FakeContainer, cause: "lost" | "oom" | "stopped"): void => {
     container.status = "gone";
     container.end = cause;
-    for (const command of container.commands) command.kill();
+    for (const command of container.commands.keys()) command.kill();
     wake(container);
   };
 
@@ -67,7 +72,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       while (container.status === "paused") await new Promise<void>((resolve) => container.waiting.add(resolve));
     };
     const command = startFakeCommand({ program, container: container.spec, spec, breathe });
-    container.commands.add(command);
+    container.commands.set(command, instance);
     const killTree = (): Promise<void> => {
       command.kill();
       return Promise.resolve();
@@ -104,9 +109,15 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       if (root?.isDirectory() !== true) throw invalidArgument("rootPath", "is not a directory");
       const present = machine.get(spec.id);
       if (present !== undefined && present.status !== "gone") return;
-      machine.set(spec.id, { spec, status: "running", end: undefined, commands: new Set(), waiting: new Set() });
+      machine.set(spec.id, { spec, status: "running", end: undefined, commands: new Map(), waiting: new Set() });
     },
     exec: async (id, spec, { signal }) => await exec(id, spec, signal),
+    quiesce: async (id, { signal }) => {
+      signal.throwIfAborted();
+      const commands = [...(machine.get(id)?.commands ?? [])].filter(([, owner]) => owner !== instance);
+      for (const [command] of commands) command.kill();
+      await Promise.all(commands.map(([command]) => command.ended));
+    },
     liveness: (id) => Promise.resolve(machine.get(id)?.status ?? "gone"),
     pause: async (id) => {
       await Promise.resolve();
@@ -118,10 +129,11 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       container.status = "running";
       wake(container);
     },
-    stop: async (id) => {
+    stop: async (id, { signal }) => {
+      signal.throwIfAborted();
       const container = machine.get(id);
       if (container === undefined) return;
-      const ends = [...container.commands].map((command) => command.ended);
+      const ends = [...container.commands.keys()].map((command) => command.ended);
       if (container.status !== "gone") end(container, "stopped");
       await Promise.all(ends);
       machine.delete(id);

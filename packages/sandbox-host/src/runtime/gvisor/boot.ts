@@ -3,13 +3,15 @@ import { join } from "node:path";
 import { invalidArgument, SandboxError } from "@turnbox/core";
 import type { ContainerSpec } from "../runtime.ts";
 import { cgroupOf, cgroupPath, type GvisorContext, runsc } from "./context.ts";
+import { endHostClients, findHostClients } from "./host-clients.ts";
 import { containerLayout } from "./layout.ts";
 import { createOciSpec, MOUNT_POINTS } from "./oci-spec.ts";
 import { withReadOnly } from "./runsc-command.ts";
+import { isBooted, readStateFile } from "./state-file.ts";
 import { tearDown } from "./teardown.ts";
 
 const BOOT_DEADLINE_MS = 60_000;
-const REPAIR_DEADLINE_MS = 30_000;
+const NEVER = new AbortController().signal;
 const LOG_TAIL_CHARS = 2000;
 
 /** Boots a container that is not there. Whatever a failure has left is taken away again. */
@@ -40,18 +42,32 @@ export async function bootContainer(context: GvisorContext, spec: ContainerSpec,
 }
 
 /** Ends a container, in whatever condition it is, and takes away everything of it. Idempotent. */
-export async function removeContainer(context: GvisorContext, id: string): Promise<void> {
+export async function removeContainer(context: GvisorContext, id: string, signal: AbortSignal = NEVER): Promise<void> {
+  const { bundleDirectory } = containerLayout(context.layout, id);
+  await endBoot(context, id, bundleDirectory);
   await tearDown({
     id,
     runscRoot: context.layout.runscRoot,
     cgroup: await cgroupOf(context, id),
     cgroupPath: cgroupPath(context, id),
     clock: context.clock,
-    repair: async () => {
-      await context.runner.run(runsc(context, ["delete", "--force", id], REPAIR_DEADLINE_MS));
+    signal,
+    repair: async (deadlineMs) => {
+      await context.runner.run(runsc(context, ["delete", "--force", id], deadlineMs), { signal });
     },
   });
-  await rm(containerLayout(context.layout, id).bundleDirectory, { recursive: true, force: true });
+  await rm(bundleDirectory, { recursive: true, force: true });
+}
+
+/** A boot that outlives the service that asked for it must not come to its end after its container was taken away. */
+async function endBoot({ layout, clock }: GvisorContext, id: string, bundleDirectory: string): Promise<void> {
+  const state = await readStateFile(layout.runscRoot, id);
+  if ((state !== undefined && isBooted(state)) || (await kindOf(bundleDirectory)) === "missing") return;
+  const clients = await findHostClients(layout, id);
+  await endHostClients(
+    clients.filter(({ subcommand }) => subcommand === "run"),
+    clock,
+  );
 }
 
 /**

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
 import { isMember, parseCgroupMounts, parseOomKills } from "./cgroup.ts";
-import { parseStatState } from "./process-state.ts";
 
 describe("cgroup hierarchies", () => {
   it("are one per controller in version 1, with the unified one beside them", () => {
@@ -44,13 +43,5 @@ describe("kills for want of memory", () => {
     expect(parseOomKills("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")).toBe(2);
     expect(parseOomKills("low 0\nhigh 0\nmax 31\noom 3\noom_kill 1\noom_group_kill 0\n")).toBe(1);
     expect(parseOomKills("")).toBe(0);
-  });
-});
-
-describe("the state of a process", () => {
-  it("comes after its name, whatever that is", () => {
-    expect(parseStatState("7820 (exe) Z 1 7820 7820 0")).toBe("Z");
-    expect(parseStatState("12 (a) S (b\n) R) S 1 12")).toBe("S");
-    expect(parseStatState("")).toBeUndefined();
   });
 });

@@ -5,7 +5,7 @@ import { type Cgroup, createCgroup, readCgroupMounts } from "./cgroup.ts";
 import type { Layout } from "./layout.ts";
 import { isLiveMember } from "./process-state.ts";
 import { runscCommand } from "./runsc-command.ts";
-import { type ContainerState, readStateFile } from "./state-file.ts";
+import { type ContainerState, isBooted, readStateFile } from "./state-file.ts";
 
 /** What the parts of the gVisor runtime share. */
 export interface GvisorContext {
@@ -16,6 +16,8 @@ export interface GvisorContext {
   readonly cgroupParent: string;
   readonly defaultLimits: ContainerLimits;
   readonly lingering: LingeringOutputs;
+  /** The executions that this instance looks after, by their markers. */
+  readonly ownExecs: Set<string>;
 }
 
 export function runsc(context: GvisorContext, args: readonly string[], deadlineMs: number): CommandSpec {
@@ -36,7 +38,7 @@ export async function cgroupOf(context: GvisorContext, id: string): Promise<Cgro
  */
 export async function liveState(context: GvisorContext, id: string): Promise<ContainerState | undefined> {
   const state = await readStateFile(context.layout.runscRoot, id);
-  if (state === undefined) return undefined;
+  if (state === undefined || !isBooted(state)) return undefined;
   const path = cgroupPath(context, id);
   const alive = await Promise.all([isLiveMember(state.sandboxPid, path), isLiveMember(state.goferPid, path)]);
   return alive.every(Boolean) ? state : undefined;

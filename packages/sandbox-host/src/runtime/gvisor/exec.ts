@@ -1,11 +1,10 @@
-import { readFile, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { rm, writeFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
-import { invalidArgument, randomToken, type RunningCommand, SandboxError } from "@turnbox/core";
+import { type CommandExit, invalidArgument, randomToken, type RunningCommand, SandboxError } from "@turnbox/core";
 import { type OutputRelay, relayOutput } from "../execution/relay-output.ts";
 import type { ExecSpec } from "../runtime.ts";
 import { type GvisorContext, liveState, runsc } from "./context.ts";
-import { containerLayout } from "./layout.ts";
+import { execFiles, readPid, removeExecFiles } from "./exec-files.ts";
 import { createProcessSpec } from "./oci-spec.ts";
 import { classifyStartFailure } from "./runsc-command.ts";
 import { MARKER_VARIABLE } from "./sweep.ts";
@@ -24,6 +23,8 @@ export interface StartedProcess {
   /** Its pid inside, which is its process group too. */
   readonly pid: number;
   readonly marker: string;
+  /** Called when it has ended: from then on nothing tells of it any more. */
+  release(): Promise<void>;
 }
 
 /** Called where a start was given up halfway: something may run inside, or come to run. */
@@ -32,7 +33,8 @@ export type AbandonedStart = (marker: string) => Promise<void>;
 /**
  * Starts a process by `runsc exec`. The process file, which holds the environment, is readable for us alone and gone when
  * this answers, so no secret shows in a process list. runsc writes the inner pid when the process runs: a start failed if
- * and only if runsc has ended without one, whatever its exit code.
+ * and only if runsc has exited without one, whatever its exit code. Where runsc was killed before, or does not come to
+ * an end, nobody knows what has run.
  */
 export async function startProcess(
   context: GvisorContext,
@@ -47,27 +49,35 @@ export async function startProcess(
   checkSpec(spec);
   if ((await liveState(context, id)) === undefined) throw lost(id);
   const marker = randomToken(MARKER_CHARS);
-  const { execDirectory } = containerLayout(context.layout, id);
-  const processPath = join(execDirectory, `${marker}.json`);
-  const pidPath = join(execDirectory, `${marker}.pid`);
-  const env = { ...spec.env, [MARKER_VARIABLE]: marker };
-  await writeFile(processPath, JSON.stringify(createProcessSpec({ ...spec, env })), { mode: 0o600 });
+  const files = execFiles(context.layout, id, marker);
+  const release = async (): Promise<void> => {
+    await removeExecFiles(files);
+    context.ownExecs.delete(marker);
+  };
+  context.ownExecs.add(marker);
   try {
-    const args = ["exec", `--process=${processPath}`, `--internal-pid-file=${pidPath}`, id];
+    const env = { ...spec.env, [MARKER_VARIABLE]: marker };
+    await writeFile(files.processPath, JSON.stringify(createProcessSpec({ ...spec, env })), { mode: 0o600 });
+    const args = ["exec", `--process=${files.processPath}`, `--internal-pid-file=${files.pidPath}`, id];
     // The deadline of the process is enforced inside, where its whole tree is reached.
     const command = await context.runner.start({ ...runsc(context, args, Number.MAX_SAFE_INTEGER), stdio: "fifos" });
     const relay = { clock: context.clock, onLinger: context.lingering.add };
     const stdout = relayOutput(command.stdout, relay);
     const stderr = relayOutput(command.stderr, relay);
-    const started = await awaitPid(context, { command, pidPath, signal });
-    if (started.kind === "running") return { command, stdout, stderr, pid: started.pid, marker };
+    const started = await awaitPid(context, { command, pidPath: files.pidPath, signal });
+    if (started.kind === "running") {
+      await rm(files.processPath, { force: true });
+      return { command, stdout, stderr, pid: started.pid, marker, release };
+    }
     if (started.kind === "failed") throw await startFailure(context, id, stderr);
     command.kill();
     await onAbandoned(marker);
     signal.throwIfAborted();
-    throw new SandboxError("RUNTIME_UNAVAILABLE", `container ${id} does not start processes`);
-  } finally {
-    await Promise.all([rm(processPath, { force: true }), rm(pidPath, { force: true })]);
+    const message = `container ${id} does not start processes`;
+    throw new SandboxError("RUNTIME_UNAVAILABLE", message, { admitted: "unknown" });
+  } catch (thrown) {
+    await release();
+    throw thrown;
   }
 }
 
@@ -80,17 +90,17 @@ interface Starting {
 type StartOutcome = { readonly kind: "running"; readonly pid: number } | { readonly kind: "failed" | "abandoned" };
 
 async function awaitPid({ clock }: GvisorContext, { command, pidPath, signal }: Starting): Promise<StartOutcome> {
-  const seen = { ended: false };
-  void command.ended.then(() => {
-    seen.ended = true;
+  const seen: { end?: CommandExit } = {};
+  void command.ended.then((exit) => {
+    seen.end = exit;
   });
   const deadlineMs = clock.monotonicMs() + START_DEADLINE_MS;
   for (;;) {
     // In this order: a process that ended at once has left its pid before.
-    const hasEnded: boolean = seen.ended;
-    const pid = Number(await readFile(pidPath, "utf8").catch(() => "0"));
+    const { end } = seen;
+    const pid = await readPid(pidPath);
     if (pid > 0) return { kind: "running", pid };
-    if (hasEnded) return { kind: "failed" };
+    if (end !== undefined) return { kind: end.kind === "exited" ? "failed" : "abandoned" };
     if (signal.aborted || clock.monotonicMs() > deadlineMs) return { kind: "abandoned" };
     await clock.sleep(POLL_MS);
   }

@@ -1,17 +1,18 @@
-import { readdir } from "node:fs/promises";
 import { type Clock, type CommandRunner, invalidArgument, SandboxError, systemClock } from "@turnbox/core";
+import { createKeyedLock } from "../execution/keyed-lock.ts";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
 import { superviseExecution } from "../execution/supervise-execution.ts";
+import { withinStopLimit } from "../execution/within-stop-limit.ts";
 import type { ContainerLimits, Execution, ExecSpec, Runtime } from "../runtime.ts";
 import { bootContainer, removeContainer } from "./boot.ts";
 import { type GvisorContext, liveState, runsc } from "./context.ts";
 import { startProcess } from "./exec.ts";
-import { createKeyedLock } from "../execution/keyed-lock.ts";
 import { createLayout } from "./layout.ts";
+import { listContainers, removeLeftovers } from "./leftovers.ts";
 import { judgeExit, readLiveness } from "./liveness.ts";
 import { INIT_PROGRAM } from "./oci-spec.ts";
 import { checkCgroups, installInit, proveByRun, readVersion } from "./probe.ts";
-import { idOfStateFile } from "./state-file.ts";
+import { quiesceContainer } from "./quiesce.ts";
 import { createTreeKiller } from "./tree-killer.ts";
 
 const CONTROL_DEADLINE_MS = 10_000;
@@ -45,6 +46,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     cgroupParent: options.cgroupParent ?? "/turnbox",
     defaultLimits: { ...DEFAULT_LIMITS, ...options.defaultLimits },
     lingering: createLingeringOutputs(MAX_LINGERING_OUTPUTS),
+    ownExecs: new Set(),
   };
   const lock = createKeyedLock();
   /** Executions that run, so that those of a container that is stopped on request are told as killed, not as lost. */
@@ -71,10 +73,12 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
 
   const stop = async (id: string, signal?: AbortSignal): Promise<void> => {
     checkId(id);
-    await lock.run(id, async () => {
-      signal?.throwIfAborted();
-      for (const execution of running) if (execution.id === id) execution.end = "stopped";
-      await removeContainer(context, id);
+    await withinStopLimit(id, signal, async (limit) => {
+      const end = async (): Promise<void> => {
+        for (const execution of running) if (execution.id === id) execution.end = "stopped";
+        await removeContainer(context, id, limit);
+      };
+      await lock.run(id, end, limit);
     });
   };
 
@@ -87,16 +91,20 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
         return;
       }
       await lock.run(id, async () => {
-        await control(id, "resume", AbortSignal.timeout(CONTROL_DEADLINE_MS));
-        await work();
-        await control(id, "pause", AbortSignal.timeout(CONTROL_DEADLINE_MS));
+        try {
+          await control(id, "resume", AbortSignal.timeout(CONTROL_DEADLINE_MS));
+          await work();
+        } finally {
+          const status = (await liveState(context, id))?.status;
+          if (status === "running") await control(id, "pause", AbortSignal.timeout(CONTROL_DEADLINE_MS));
+        }
       });
     },
   });
 
   const exec = async (id: string, spec: ExecSpec, signal: AbortSignal): Promise<Execution> => {
     checkId(id);
-    const { command, stdout, stderr, marker, pid } = await startProcess(context, id, {
+    const { command, stdout, stderr, marker, pid, release } = await startProcess(context, id, {
       spec,
       signal,
       onAbandoned: async (abandoned) => {
@@ -127,8 +135,11 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
         return verdict;
       },
     });
-    void execution.exit.finally(() => running.delete(record));
-    return execution;
+    const exit = execution.exit.finally(async () => {
+      running.delete(record);
+      await release().catch(() => undefined);
+    });
+    return { ...execution, exit };
   };
 
   return {
@@ -139,8 +150,9 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       const version = await readVersion(context, signal);
       await checkCgroups();
       await installInit(context, options.busyboxPath ?? "/bin/busybox");
+      await removeLeftovers(context, lock, signal);
       const probe = { argv: [INIT_PROGRAM, "true"], env: {}, cwd: "/", deadlineMs: PROBE_DEADLINE_MS } as const;
-      await proveByRun(context, { version, signal, runProgram: async (id) => await exec(id, probe, signal) });
+      await proveByRun(context, { version, signal, lock, runProgram: async (id) => await exec(id, probe, signal) });
       return { version };
     },
     start: async (spec, { signal }) => {
@@ -153,6 +165,10 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       });
     },
     exec: async (id, spec, { signal }) => await exec(id, spec, signal),
+    quiesce: async (id, { signal }) => {
+      checkId(id);
+      await quiesceContainer(context, id, { treeKiller, signal });
+    },
     liveness: async (id, { signal }) => await readLiveness(context, id, signal),
     pause: async (id, { signal }) => {
       await bringTo(id, "paused", signal);
@@ -165,12 +181,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     },
     list: async ({ signal }) => {
       signal.throwIfAborted();
-      const [states, bundles] = await Promise.all([
-        readdir(context.layout.runscRoot).catch(() => []),
-        readdir(context.layout.containersDirectory).catch(() => []),
-      ]);
-      const ids = [...states.map(idOfStateFile), ...bundles].filter((id) => id !== undefined);
-      return [...new Set(ids)].toSorted();
+      return await listContainers(context);
     },
   };
 }

@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
-import { access, chmod, lstat, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { access, chmod, lstat, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
-import { createChildCommandRunner } from "@turnbox/core";
+import { type CommandRunner, createChildCommandRunner, systemClock } from "@turnbox/core";
 import type { ContainerSpec } from "../runtime.ts";
 import {
   call,
@@ -141,9 +143,12 @@ export function gvisorSuite(
       const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")));
       expect(lines.some((line) => line.includes("internal-pid-file"))).toBe(true);
       expect(lines.filter((line) => line.includes(secret))).toEqual([]);
-      const execFiles = await readdir(join(container.rootPath, "../../state/containers", container.id, "exec"));
-      expect(execFiles).toEqual([]);
+      const execDirectory = join(container.rootPath, "../../state/containers", container.id, "exec");
+      const execFiles = await readdir(execDirectory);
+      expect(execFiles.map((name) => name.split(".")[1])).toEqual(["pid"]);
       await execution.kill();
+      await execution.exit;
+      expect(await readdir(execDirectory)).toEqual([]);
     });
 
     it("tells the whole sandbox's death for want of memory as oom", async () => {
@@ -178,6 +183,71 @@ export function gvisorSuite(
       }
       expect(await execution.exit).toEqual({ kind: "killed" });
       expect(await countProcesses(runtime, container.id, "8000002")).toBe(0);
+    });
+
+    it.each([
+      ["is not answered", "exec sleep 1000"],
+      ["is cut off", "kill -s KILL $$"],
+    ])("does not claim that nothing ran where a start %s", async (_, behaviour) => {
+      const directory = join(container.rootPath, "../..");
+      const runscPath = join(directory, "runsc-that-fails");
+      const script = `case "$*" in *--internal-pid-file*) ${behaviour};; *) exec runsc "$@";; esac`;
+      await writeFile(runscPath, `#!/bin/sh\n${script}\n`);
+      await chmod(runscPath, 0o755);
+      // A clock by which half a minute is over in a second.
+      const clock = { ...systemClock, monotonicMs: () => 30 * performance.now() };
+      const runner = createChildCommandRunner();
+      const runtime = createGvisorRuntime({ runner, stateDirectory: join(directory, "state"), runscPath, clock });
+      await expect(runtime.exec(container.id, execSpec(sh("true")), call)).rejects.toMatchObject({
+        reason: "RUNTIME_UNAVAILABLE",
+        admitted: "unknown",
+      });
+      const execDirectory = join(directory, "state/containers", container.id, "exec");
+      expect(await readdir(execDirectory)).toEqual([]);
+    });
+
+    it("takes a container whose boot was cut off for gone, and away at the next open", async () => {
+      const { runtime } = harness;
+      const stateDirectory = join(container.rootPath, "../../state");
+      const victim = await startNew();
+      const stateFile = join(stateDirectory, "runsc", `${victim.id}_sandbox:${victim.id}.state`);
+      const text = await readFile(stateFile, "utf8");
+      await writeFile(stateFile, text.replace('"status":"running"', '"status":"created"'));
+      expect(await runtime.liveness(victim.id, call)).toBe("gone");
+      expect(await reasonOf(runtime.exec(victim.id, execSpec(sh("true")), call))).toBe("SANDBOX_LOST");
+
+      const bundle = await harness.newContainer();
+      await mkdir(join(stateDirectory, "containers", bundle.id, "exec"), { recursive: true });
+      const args = ["-c", "read line", "sh", `--root=${join(stateDirectory, "runsc")}`, "--x", "run", bundle.id];
+      const boot = spawn("/bin/sh", args, { stdio: ["pipe", "ignore", "ignore"] });
+      const probe = `probe${"x".repeat(21)}`;
+      await mkdir(join(stateDirectory, `containers.${probe}`, "proc"), { recursive: true });
+      await mkdir(join(stateDirectory, "containers", probe));
+
+      const ended = once(boot, "exit");
+      await harness.reopen().open(call);
+      expect((await ended)[1]).toBe("SIGKILL");
+      expect(await harness.leftovers([victim.id, bundle.id, probe])).toEqual([]);
+      expect(await runtime.liveness(container.id, call)).toBe("running");
+    });
+
+    it("pauses a container again although the work that it was thawed for failed", async () => {
+      const { runtime } = harness;
+      const frozen = await startNew();
+      const execution = ignoreOutput(await runtime.exec(frozen.id, execSpec(["sleep", "1000"]), call));
+      await runtime.pause(frozen.id, call);
+      const runner = createChildCommandRunner();
+      const cutOff: CommandRunner = {
+        ...runner,
+        run: (spec, options) =>
+          spec.args.includes("exec") ? Promise.reject(new Error("cut off")) : runner.run(spec, options),
+      };
+      const stateDirectory = join(frozen.rootPath, "../../state");
+      const second = createGvisorRuntime({ runner: cutOff, stateDirectory });
+      await expect(second.quiesce(frozen.id, call)).rejects.toThrow("cut off");
+      expect(await runtime.liveness(frozen.id, call)).toBe("paused");
+      await runtime.stop(frozen.id, call);
+      expect(await execution.exit).toEqual({ kind: "killed" });
     });
 
     it.each(["proc", "sys", "dev", "run", "tmp"])("refuses a root whose /%s is a link", async (name) => {

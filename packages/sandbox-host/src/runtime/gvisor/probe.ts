@@ -2,10 +2,12 @@ import { copyFile, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/
 import { release } from "node:os";
 import { join } from "node:path";
 import { hasReason, randomToken, SandboxError } from "@turnbox/core";
+import type { KeyedLock } from "../execution/keyed-lock.ts";
 import type { Execution } from "../runtime.ts";
 import { bootContainer, removeContainer } from "./boot.ts";
 import { readCgroupMounts } from "./cgroup.ts";
 import type { GvisorContext } from "./context.ts";
+import { probeId, probeRoot } from "./leftovers.ts";
 import { parseVersion } from "./runsc-command.ts";
 
 const VERSION_DEADLINE_MS = 10_000;
@@ -51,14 +53,35 @@ export async function proveByRun(
   {
     version,
     signal,
+    lock,
     runProgram,
-  }: { readonly version: string; readonly signal: AbortSignal; runProgram(id: string): Promise<Execution> },
+  }: {
+    readonly version: string;
+    readonly signal: AbortSignal;
+    readonly lock: KeyedLock;
+    runProgram(id: string): Promise<Execution>;
+  },
 ): Promise<void> {
   const { proofPath } = context.layout;
   const machine = await describeMachine(version);
   if ((await readFile(proofPath, "utf8").catch(() => "")) === machine) return;
-  const id = `probe${randomToken(21)}`;
-  const rootPath = `${context.layout.containersDirectory}.${id}`;
+  const id = probeId(randomToken);
+  await lock.run(id, async () => {
+    await runProbe(context, { id, signal, runProgram });
+  });
+  await writeFile(`${proofPath}.new`, machine, { mode: 0o600 });
+  await rename(`${proofPath}.new`, proofPath);
+}
+
+async function runProbe(
+  context: GvisorContext,
+  {
+    id,
+    signal,
+    runProgram,
+  }: { readonly id: string; readonly signal: AbortSignal; runProgram(id: string): Promise<Execution> },
+): Promise<void> {
+  const rootPath = probeRoot(context, id);
   await mkdir(rootPath);
   try {
     await bootContainer(context, { id, rootPath, hostname: "probe", limits: {} }, signal);
@@ -75,8 +98,6 @@ export async function proveByRun(
     await removeContainer(context, id);
     await rm(rootPath, { recursive: true, force: true });
   }
-  await writeFile(`${proofPath}.new`, machine, { mode: 0o600 });
-  await rename(`${proofPath}.new`, proofPath);
 }
 
 /** What a proof holds for: another boot, kernel or runsc needs a new one. */

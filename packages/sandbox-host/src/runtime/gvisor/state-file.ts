@@ -11,6 +11,11 @@ export interface ContainerState {
   readonly controlSocketPath: string | undefined;
 }
 
+/** Whether the boot came to its end; one that was cut off leaves `creating` or `created`, and nothing runs in it. */
+export function isBooted({ status }: ContainerState): boolean {
+  return status !== "creating" && status !== "created";
+}
+
 const STATE_SUFFIX = ".state";
 
 export function stateFilePath(runscRoot: string, id: string): string {

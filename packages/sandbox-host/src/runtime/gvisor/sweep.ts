@@ -34,11 +34,39 @@ END {
   for (p in hit) if (p + 0 > 1 && (p in state) && state[p] != "Z" && state[p] != "X") printf "%s:%s ", p, start[p]
 }`;
 
-/** Common to both programs: \`$1\` is the marker, \`$2\` the leader or 0, \`$3\` what is known. */
+/** An execution that there is a record of; `pid` is 0 where it is not known. */
+export interface ExecRecord {
+  readonly marker: string;
+  readonly pid: number;
+}
+
+/**
+ * Prints the markers of the records whose process is alive. A process that was started from outside has no parent, which
+ * tells it from all that it started; it carries its marker, or, having cleared its environment, is known by its pid.
+ */
+const LED_AWK = `
+BEGIN { count = split(records, word, " "); for (i = 1; i <= count; i++) { split(word[i], part, ":"); leader[part[1]] = part[2] } }
+/^\\/proc\\/[0-9]+\\/environ: / {
+  value = substr($0, index($0, ": ") + 2)
+  if (index(value, "${MARKER_VARIABLE}=") == 1) { split($0, part, "/"); mark[part[3]] = substr(value, index(value, "=") + 1) }
+  next
+}
+/^[0-9]+ \\(/ {
+  pid = $1; rest = $0; sub(/^.*\\) /, "", rest); split(rest, field, " ")
+  if (pid > 1 && field[2] == 0 && field[1] != "Z" && field[1] != "X") root[pid] = 1
+}
+END {
+  for (m in leader) for (p in root) if ((p in mark) ? mark[p] == m : p == leader[m]) { print m; break }
+}`;
+
+/** Prints all environments and all states, as the awk programs read them. */
+const READ_ALL = "{ $B strings -f -n 8 /proc/[0-9]*/environ; $B cat /proc/[0-9]*/stat; } 2>/dev/null";
+
+/** Common to the two programs that follow: \`$1\` is the marker, \`$2\` the leader or 0, \`$3\` what is known. */
 const LIST_FUNCTION = `
 B=${INIT_PROGRAM}
 list() {
-  { $B strings -f -n 8 /proc/[0-9]*/environ; $B cat /proc/[0-9]*/stat; } 2>/dev/null |
+  ${READ_ALL} |
     $B awk -v marker="${MARKER_VARIABLE}=$1" -v leader="$2" -v known="$3" '${LIST_AWK}'
 }`;
 
@@ -74,6 +102,16 @@ exit 1`;
 const TERMINATE_SCRIPT = `${LIST_FUNCTION}
 list "$1" "$2" "$3"
 kill -s TERM -- "-$2"`;
+
+const LED_SCRIPT = `
+B=${INIT_PROGRAM}
+${READ_ALL} | $B awk -v records="$1" '${LED_AWK}'`;
+
+/** The program that prints which of the recorded executions still have their process, a marker a line. */
+export function ledArgv(records: readonly ExecRecord[]): readonly string[] {
+  const words = records.map(({ marker, pid }) => `${marker}:${String(pid)}`);
+  return [INIT_PROGRAM, "sh", "-c", LED_SCRIPT, "turnbox", words.join(" ")];
+}
 
 /** The program that ends a tree. It is the runtime's own and static, since a template may have nothing. */
 export function sweepArgv(tree: Tree): readonly string[] {

@@ -1,10 +1,14 @@
 import { rm } from "node:fs/promises";
-import { type Clock, SandboxError } from "@turnbox/core";
+import type { Clock } from "@turnbox/core";
+import { cannotBeEnded } from "../execution/within-stop-limit.ts";
 import type { Cgroup } from "./cgroup.ts";
 import { isLiveMember } from "./process-state.ts";
 import { controlSocketPath, lockFilePath, readStateFile, stateFilePath } from "./state-file.ts";
 
-const TEARDOWN_DEADLINE_MS = 10_000;
+/** Together they stay below what stopping a container may take. */
+const FIRST_TRY_MS = 6000;
+const REPAIR_MS = 4000;
+const SECOND_TRY_MS = 3000;
 const POLL_MS = 2;
 
 export interface TeardownRequest {
@@ -13,8 +17,10 @@ export interface TeardownRequest {
   readonly cgroup: Cgroup;
   readonly cgroupPath: string;
   readonly clock: Clock;
+  /** Ends the waiting, and leaves what is left for the same call again. */
+  readonly signal: AbortSignal;
   /** `runsc delete --force`: where the quick way leaves something. */
-  repair(): Promise<void>;
+  repair(deadlineMs: number): Promise<void>;
 }
 
 /**
@@ -24,11 +30,9 @@ export interface TeardownRequest {
  * none is left. State goes last: a crash halfway leaves a container that is found again. Idempotent.
  */
 export async function tearDown(request: TeardownRequest): Promise<void> {
-  if ((await killAll(request)) === "busy") {
-    await request.repair();
-    if ((await killAll(request)) === "busy") {
-      throw new SandboxError("RUNTIME_UNAVAILABLE", `container ${request.id} cannot be ended`, { admitted: "unknown" });
-    }
+  if ((await killAll(request, FIRST_TRY_MS)) === "busy") {
+    await repair(request);
+    if ((await killAll(request, SECOND_TRY_MS)) === "busy") throw cannotBeEnded(request.id);
   }
   const { runscRoot, id } = request;
   const state = await readStateFile(runscRoot, id);
@@ -40,15 +44,24 @@ export async function tearDown(request: TeardownRequest): Promise<void> {
   await rm(stateFilePath(runscRoot, id), { force: true });
 }
 
-async function killAll(request: TeardownRequest): Promise<"gone" | "busy"> {
-  const { cgroup, clock } = request;
-  const deadlineMs = clock.monotonicMs() + TEARDOWN_DEADLINE_MS;
+/** Tries the repair for a while: its success shows by what is left, and it may itself hang on what hangs. */
+async function repair(request: TeardownRequest): Promise<void> {
+  const { clock, signal } = request;
+  const settled = new AbortController();
+  const over = clock.sleep(REPAIR_MS, { signal: AbortSignal.any([settled.signal, signal]) });
+  await Promise.race([request.repair(REPAIR_MS).catch(() => undefined), over.catch(() => undefined)]);
+  settled.abort();
+}
+
+async function killAll(request: TeardownRequest, patienceMs: number): Promise<"gone" | "busy"> {
+  const { cgroup, clock, signal } = request;
+  const deadlineMs = clock.monotonicMs() + patienceMs;
   for (;;) {
     const alive = await members(request);
     for (const pid of alive) kill(pid);
     if (alive.length === 0 && (await cgroup.remove()) === "removed") return "gone";
     if (clock.monotonicMs() > deadlineMs) return "busy";
-    await clock.sleep(POLL_MS);
+    await clock.sleep(POLL_MS, { signal });
   }
 }
 

@@ -32,6 +32,7 @@ describe("ending a tree", () => {
       cgroupParent: "/turnbox",
       defaultLimits: {},
       lingering: createLingeringOutputs(1),
+      ownExecs: new Set<string>(),
     };
     const killer = createTreeKiller(context, {
       isLive: () => Promise.resolve(live === "yes"),

@@ -1,14 +1,16 @@
-import { rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { type CommandResult, randomToken } from "@turnbox/core";
+import { writeFile } from "node:fs/promises";
+import { type CommandResult, randomToken, SandboxError } from "@turnbox/core";
 import { type GvisorContext, runsc } from "./context.ts";
-import { containerLayout } from "./layout.ts";
+import { execFiles, removeExecFiles } from "./exec-files.ts";
 import { createProcessSpec } from "./oci-spec.ts";
-import { sweepArgv, type Tree, terminateArgv } from "./sweep.ts";
+import { type ExecRecord, ledArgv, sweepArgv, type Tree, terminateArgv } from "./sweep.ts";
 
 const SWEEP_DEADLINE_MS = 10_000;
 const TERMINATE_DEADLINE_MS = 5000;
+const LOOK_DEADLINE_MS = 10_000;
 const SWEEP_ATTEMPTS = 3;
+/** Shorter than any marker. */
+const NAME_CHARS = 16;
 
 /** Ends what an execution has started. */
 export interface TreeKiller {
@@ -22,6 +24,8 @@ export interface TreeKiller {
    * nobody; it lives until the container stops.
    */
   kill(id: string, tree: Tree): Promise<void>;
+  /** The markers of those executions whose own process still runs. */
+  findLed(id: string, records: readonly ExecRecord[]): Promise<ReadonlySet<string>>;
 }
 
 export interface ContainerControl {
@@ -34,12 +38,17 @@ export interface ContainerControl {
 export function createTreeKiller(context: GvisorContext, container: ContainerControl): TreeKiller {
   /** Runs one of our own programs inside. */
   const runInside = async (id: string, argv: readonly string[], deadlineMs: number): Promise<CommandResult> => {
-    const processPath = join(containerLayout(context.layout, id).execDirectory, `${randomToken(16)}.json`);
-    await writeFile(processPath, JSON.stringify(createProcessSpec({ argv, env: {}, cwd: "/" })), { mode: 0o600 });
+    const name = randomToken(NAME_CHARS);
+    const files = execFiles(context.layout, id, name);
+    context.ownExecs.add(name);
     try {
-      return await context.runner.run(runsc(context, ["exec", `--process=${processPath}`, id], deadlineMs));
+      await writeFile(files.processPath, JSON.stringify(createProcessSpec({ argv, env: {}, cwd: "/" })), {
+        mode: 0o600,
+      });
+      return await context.runner.run(runsc(context, ["exec", `--process=${files.processPath}`, id], deadlineMs));
     } finally {
-      await rm(processPath, { force: true });
+      await removeExecFiles(files);
+      context.ownExecs.delete(name);
     }
   };
 
@@ -66,6 +75,17 @@ export function createTreeKiller(context: GvisorContext, container: ContainerCon
     },
     kill: async (id, tree) => {
       if ((await sweep(id, sweepArgv(tree))) === "unknown") await container.stop(id);
+    },
+    findLed: async (id, records) => {
+      let result: CommandResult | undefined;
+      await container.thawed(id, async () => {
+        result = await runInside(id, ledArgv(records), LOOK_DEADLINE_MS);
+      });
+      if (result?.exitCode !== 0) {
+        const cause = new Error(result?.stderr.trim());
+        throw new SandboxError("RUNTIME_UNAVAILABLE", `container ${id} does not tell what runs in it`, { cause });
+      }
+      return new Set(result.stdout.split("\n").filter((line) => line !== ""));
     },
   };
 }

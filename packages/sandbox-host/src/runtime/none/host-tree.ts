@@ -1,9 +1,11 @@
 import { readdir, readFile } from "node:fs/promises";
-import { type Clock, SandboxError } from "@turnbox/core";
+import { type Clock, type ProcessIdentity, SandboxError } from "@turnbox/core";
 import { parseStat, type ProcessStat } from "./process-stat.ts";
 
 const POLL_MS = 5;
-const DEADLINE_MS = 10_000;
+const DEADLINE_MS = 8000;
+/** How long a tree that is killed anyway may take to stand still. */
+const FREEZE_BEFORE_KILL_MS = 3000;
 
 /** One `NAME=value` of the environment that only processes of ours carry. */
 export type Marker = `TURNBOX_${string}=${string}`;
@@ -14,12 +16,14 @@ export interface HostTree {
   look(): Promise<readonly ProcessStat[]>;
   freeze(): Promise<void>;
   thaw(): Promise<void>;
-  /** Ends all of it, and settles when nothing of it is left. */
-  kill(): Promise<void>;
+  /** Ends all of it, and settles when nothing of it is left, or with the signal's reason. */
+  kill(signal?: AbortSignal): Promise<void>;
 }
 
-export function createHostTree(marker: Marker, clock: Clock): HostTree {
+/** `leader`: a process that belongs to the tree whether or not it still carries the marker. */
+export function createHostTree(marker: Marker, clock: Clock, leader?: ProcessIdentity): HostTree {
   const known = new Set<string>();
+  if (leader !== undefined) known.add(nameOf({ pid: leader.pid, startTime: leader.startTicks }));
 
   const look = async (): Promise<readonly ProcessStat[]> => {
     const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
@@ -38,8 +42,14 @@ export function createHostTree(marker: Marker, clock: Clock): HostTree {
   };
 
   /** Signals those that are not yet as they should be, until none is left: new ones may come while it looks. */
-  const bring = async (signal: NodeJS.Signals, isDone: (process: ProcessStat) => boolean): Promise<void> => {
-    const deadlineMs = clock.monotonicMs() + DEADLINE_MS;
+  const bring = async (
+    signal: NodeJS.Signals,
+    isDone: (process: ProcessStat) => boolean,
+    { patienceMs, caller }: { readonly patienceMs: number; readonly caller?: AbortSignal } = {
+      patienceMs: DEADLINE_MS,
+    },
+  ): Promise<void> => {
+    const deadlineMs = clock.monotonicMs() + patienceMs;
     for (;;) {
       const rest = (await look()).filter((process) => !isDone(process));
       if (rest.length === 0) return;
@@ -47,28 +57,31 @@ export function createHostTree(marker: Marker, clock: Clock): HostTree {
         throw new SandboxError("RUNTIME_UNAVAILABLE", `processes do not take ${signal}`, { admitted: "unknown" });
       }
       for (const { pid } of rest) send(pid, signal);
-      await clock.sleep(POLL_MS);
+      await clock.sleep(POLL_MS, caller === undefined ? {} : { signal: caller });
     }
   };
 
-  const freeze = async (): Promise<void> => {
-    await bring("SIGSTOP", ({ state }) => state === "T");
-  };
+  const isFrozen = ({ state }: ProcessStat): boolean => state === "T";
   return {
     look,
-    freeze,
+    freeze: async () => {
+      await bring("SIGSTOP", isFrozen);
+    },
     thaw: async () => {
       await bring("SIGCONT", ({ state }) => state !== "T");
     },
-    kill: async () => {
+    kill: async (signal) => {
+      const caller = signal === undefined ? {} : { caller: signal };
       // Frozen first, so that no child escapes between look and kill.
-      await freeze();
-      await bring("SIGKILL", () => false);
+      await bring("SIGSTOP", isFrozen, { patienceMs: FREEZE_BEFORE_KILL_MS, ...caller }).catch(() => {
+        signal?.throwIfAborted();
+      });
+      await bring("SIGKILL", () => false, { patienceMs: DEADLINE_MS, ...caller });
     },
   };
 }
 
-function nameOf({ pid, startTime }: ProcessStat): string {
+function nameOf({ pid, startTime }: Pick<ProcessStat, "pid" | "startTime">): string {
   return `${String(pid)}:${startTime}`;
 }
 

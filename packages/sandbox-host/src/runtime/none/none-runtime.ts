@@ -6,7 +6,9 @@ import {
   type CommandExit,
   type CommandRunner,
   hasReason,
+  identifyProcess,
   invalidArgument,
+  isLiving,
   randomToken,
   SandboxError,
   systemClock,
@@ -15,8 +17,10 @@ import { createKeyedLock } from "../execution/keyed-lock.ts";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
 import { relayOutput } from "../execution/relay-output.ts";
 import { superviseExecution } from "../execution/supervise-execution.ts";
+import { withinStopLimit } from "../execution/within-stop-limit.ts";
 import type { ExecExit, Execution, ExecSpec, Runtime } from "../runtime.ts";
 import { type ContainerRecord, createContainerRecords } from "./container-record.ts";
+import { createExecRecords } from "./exec-record.ts";
 import { createHostTree, type HostTree, type Marker } from "./host-tree.ts";
 
 const MAX_LINGERING_OUTPUTS = 128;
@@ -39,6 +43,9 @@ export function createNoneRuntime(options: NoneRuntimeOptions): Runtime {
   const { runner } = options;
   const clock = options.clock ?? systemClock;
   const records = createContainerRecords(options.stateDirectory);
+  const execs = createExecRecords(join(options.stateDirectory, "exec"));
+  /** Markers of executions that this instance looks after. */
+  const own = new Set<string>();
   const lock = createKeyedLock();
   const lingering = createLingeringOutputs(MAX_LINGERING_OUTPUTS);
   const running = new Set<{ readonly id: string; end: "own" | "stopped" }>();
@@ -69,19 +76,32 @@ export function createNoneRuntime(options: NoneRuntimeOptions): Runtime {
     signal.throwIfAborted();
     const { rootPath, status } = await requireLive(id);
     if (status === "paused") throw new SandboxError("INVALID_STATE", `container ${id} is paused`);
-    const marker: Marker = `TURNBOX_EXEC=${randomToken(MARKER_CHARS)}`;
+    const marker = randomToken(MARKER_CHARS);
     const cwd = await findDirectory(rootPath, spec.cwd);
     const [command, ...args] = spec.argv;
-    const env = { ...spec.env, ...asVariable(marker), ...asVariable(containerMarker(id)) };
+    const env = { ...spec.env, ...asVariable(execMarker(marker)), ...asVariable(containerMarker(id)) };
+    const release = async (): Promise<void> => {
+      await execs.remove(id, marker);
+      own.delete(marker);
+    };
+    own.add(marker);
+    await execs.write(id, { marker, leader: "starting" });
     const child = await runner
       .start({ command, args, env, cwd, deadlineMs: Number.MAX_SAFE_INTEGER, stdio: "fifos" })
-      .catch((thrown: unknown) => {
+      .catch(async (thrown: unknown) => {
+        await release();
         throw hasReason(thrown, "COMMAND_MISSING") ? invalidArgument("argv", "there is no such program") : thrown;
       });
+    const leader = identifyProcess(child.pid);
+    await execs.write(id, { marker, leader: leader ?? "ended" }).catch(async (thrown: unknown) => {
+      child.kill();
+      await release();
+      throw thrown;
+    });
     const record: { readonly id: string; end: "own" | "stopped" } = { id, end: "own" };
     running.add(record);
-    const tree = createHostTree(marker, clock);
-    return superviseExecution({
+    const tree = createHostTree(execMarker(marker), clock, leader);
+    const execution = superviseExecution({
       command: child,
       stdout: relayOutput(child.stdout, { clock, onLinger: lingering.add }),
       stderr: relayOutput(child.stderr, { clock, onLinger: lingering.add }),
@@ -99,6 +119,20 @@ export function createNoneRuntime(options: NoneRuntimeOptions): Runtime {
         return Promise.resolve(record.end === "stopped" ? { kind: "killed" } : toExecExit(exit));
       },
     });
+    const exit = execution.exit.finally(() => release().catch(() => undefined));
+    return { ...execution, exit };
+  };
+
+  const quiesce = async (id: string, signal: AbortSignal): Promise<void> => {
+    for (const { marker, leader } of await execs.list(id)) {
+      if (own.has(marker)) continue;
+      signal.throwIfAborted();
+      // One that was only starting has nobody who could tell it from what it started.
+      if (leader === "starting") await createHostTree(execMarker(marker), clock).kill(signal);
+      else if (leader !== "ended" && isLiving(leader))
+        await createHostTree(execMarker(marker), clock, leader).kill(signal);
+      await execs.remove(id, marker);
+    }
   };
 
   return {
@@ -120,6 +154,15 @@ export function createNoneRuntime(options: NoneRuntimeOptions): Runtime {
     },
     // Under the lock: nothing starts while the rest is being frozen or ended.
     exec: async (id, spec, { signal }) => await lock.run(id, async () => await exec(id, spec, signal)),
+    quiesce: async (id, { signal }) => {
+      await lock.run(
+        id,
+        async () => {
+          await quiesce(id, signal);
+        },
+        signal,
+      );
+    },
     liveness: async (id) => (await readLive(id))?.status ?? "gone",
     pause: async (id) => {
       await bringTo(id, "paused");
@@ -127,11 +170,15 @@ export function createNoneRuntime(options: NoneRuntimeOptions): Runtime {
     resume: async (id) => {
       await bringTo(id, "running");
     },
-    stop: async (id) => {
-      await lock.run(id, async () => {
-        for (const execution of running) if (execution.id === id) execution.end = "stopped";
-        await treeOf(id).kill();
-        await records.remove(id);
+    stop: async (id, { signal }) => {
+      await withinStopLimit(id, signal, async (limit) => {
+        const end = async (): Promise<void> => {
+          for (const execution of running) if (execution.id === id) execution.end = "stopped";
+          await treeOf(id).kill(limit);
+          await execs.removeAll(id);
+          await records.remove(id);
+        };
+        await lock.run(id, end, limit);
       });
     },
     list: async () => await records.list(),
@@ -140,6 +187,10 @@ export function createNoneRuntime(options: NoneRuntimeOptions): Runtime {
 
 function containerMarker(id: string): Marker {
   return `TURNBOX_CONTAINER=${id}`;
+}
+
+function execMarker(marker: string): Marker {
+  return `TURNBOX_EXEC=${marker}`;
 }
 
 function asVariable(marker: Marker): Readonly<Record<string, string>> {

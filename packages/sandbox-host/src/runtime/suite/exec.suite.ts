@@ -1,10 +1,11 @@
 import { createHash, randomBytes } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it } from "@jest/globals";
 import type { ContainerSpec } from "../runtime.ts";
 import {
+  type Argv,
   call,
   execSpec,
   finish,
@@ -139,6 +140,26 @@ export function execSuite(started: () => Started, traits: RuntimeTraits): void {
   });
 
   if (traits.shell === "no") return;
+
+  it("looks a program that is named without a slash up in the PATH that it is given", async () => {
+    const { runtime, id, rootPath } = setup();
+    for (const name of ["one", "two"]) {
+      await mkdir(join(rootPath, "workspace", name), { recursive: true });
+      const path = join(rootPath, "workspace", name, "greet");
+      await writeFile(path, `#!/bin/sh\nprintf ${name}\n`);
+      await chmod(path, 0o755);
+    }
+    // Both as seen inside and as seen by a runtime without isolation.
+    const pathOf = (name: string): string => `/workspace/${name}:${rootPath}/workspace/${name}`;
+    const outputOf = async (argv: Argv, path: string): Promise<string> =>
+      (await run(runtime, id, argv, { env: { PATH: path } })).stdout.toString();
+    expect(await outputOf(["greet"], `${pathOf("one")}:${pathOf("two")}`)).toBe("one");
+    expect(await outputOf(["greet"], `/nowhere:${pathOf("two")}`)).toBe("two");
+    expect(await outputOf(["bash", "-c", "echo $0"], PATH)).toBe("bash\n");
+    expect(await outputOf(["sh", "-c", "echo found"], "/usr/bin:/bin")).toBe("found\n");
+    const elsewhere = execSpec(["greet"], { env: { PATH: "/bin" } });
+    expect(await reasonOf(runtime.exec(id, elsewhere, call))).toBe("INVALID_ARGUMENT");
+  });
 
   it("slows a process down whose reader does not read, and loses nothing", async () => {
     const { runtime, id, rootPath } = setup();

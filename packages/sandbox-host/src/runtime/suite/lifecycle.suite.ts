@@ -67,6 +67,15 @@ export function lifecycleSuite(harnessOf: () => RuntimeHarness): void {
     expect(await runtime.liveness(container.id, call)).toBe("gone");
   });
 
+  it("does not stop under a signal that was given already", async () => {
+    const { runtime } = harnessOf();
+    const container = await startNew();
+    const stopping = runtime.stop(container.id, { signal: AbortSignal.abort() });
+    await expect(stopping).rejects.toMatchObject({ name: "AbortError" });
+    expect(await runtime.liveness(container.id, call)).toBe("running");
+    await runtime.stop(container.id, call);
+  });
+
   it("has no container of a name it never heard", async () => {
     const { runtime, programs } = harnessOf();
     const unknown = `u${randomBytes(8).toString("hex")}`;

@@ -61,4 +61,17 @@ describe("createFakeStorage", () => {
     storage.setStatus(undefined);
     expect((await storage.status(call)).state).toBe("online");
   });
+
+  it("tells heads that lost their mounts once, at the next open, also after a restart", async () => {
+    await using harness = await createHarness();
+    const { storage } = harness;
+    const lost = { token: "t1", generation: 3 };
+    storage.loseMounts([lost]);
+    expect((await storage.status(call)).state).toBe("unavailable");
+    expect(await storage.open(call)).toEqual({ remounted: [lost] });
+    expect((await storage.status(call)).state).toBe("online");
+    expect(await storage.open(call)).toEqual({ remounted: [] });
+    storage.loseMounts([lost]);
+    expect(await storage.restarted().open(call)).toEqual({ remounted: [lost] });
+  });
 });

@@ -1,5 +1,6 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { type Clock, SandboxError, systemClock } from "@turnbox/core";
 import {
   baseInUse,
@@ -9,6 +10,7 @@ import {
   checkMarks,
   checkSnapshot,
   checkToken,
+  headDiffers,
   headNotFound,
   sessionNotFound,
   snapshotInUse,
@@ -44,6 +46,11 @@ export interface FakeStorage extends Storage {
   readonly faults: FakeFaults;
   /** What `status` answers from now on; undefined for its own. */
   setStatus(status: StorageStatus | undefined): void;
+  /**
+   * These heads are lost as by the death of the storage daemon: until the next `open`, which reports them, `status` is
+   * `unavailable`.
+   */
+  loseMounts(heads: readonly HeadRef[]): void;
   /** The storage as a restarted service finds it: the same content, not opened, without faults. */
   restarted(): FakeStorage;
 }
@@ -71,12 +78,13 @@ interface World {
   readonly bases: Map<string, FakeBase>;
   readonly sessions: Map<string, FakeSession>;
   nextDirectory: number;
+  lost: readonly HeadRef[];
 }
 
 const SIZE_BYTES = 1024 ** 4;
 
 export function createFakeStorage(options: FakeStorageOptions): FakeStorage {
-  return inWorld(options, { bases: new Map(), sessions: new Map(), nextDirectory: 1 });
+  return inWorld(options, { bases: new Map(), sessions: new Map(), nextDirectory: 1, lost: [] });
 }
 
 function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
@@ -134,12 +142,23 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
     allHeads().filter(
       ({ origin }) => origin.kind === "snapshot" && origin.snapshot.token === token && origin.snapshot.name === name,
     );
-  const addHead = async (session: FakeSession, spec: HeadSpec): Promise<Head> => {
+  const removeLeftover = async (
+    session: FakeSession,
+    present: FakeHead,
+    leftover: "replace" | "keep",
+  ): Promise<void> => {
+    const { head, mounted } = present;
+    const isSealed = [...session.snapshots.values()].some(({ info }) => info.generation === head.generation);
+    if (leftover === "keep" || mounted === "yes" || isSealed) throw headDiffers(head);
+    await removeHead(session, present);
+  };
+  const addHead = async (session: FakeSession, spec: HeadSpec, leftover: "replace" | "keep"): Promise<Head> => {
     const present = session.heads.get(spec.generation);
-    if (present !== undefined) {
+    if (present !== undefined && isDeepStrictEqual(present.origin, spec.origin)) {
       present.mounted = "yes";
       return present.head;
     }
+    if (present !== undefined) await removeLeftover(session, present, leftover);
     const { token, generation, origin, marks, refquotaBytes } = spec;
     const path = await newDirectory();
     await copyFiles(originOf(origin).directory, path);
@@ -163,6 +182,15 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
     }
     await rm(head.path, { recursive: true });
   };
+  const bytesOf = async (session: FakeSession): Promise<number> => {
+    const heads = [...session.heads.values()];
+    const own = [
+      ...heads.map(({ head }) => head.path),
+      ...[...session.snapshots.values()].map(({ directory }) => directory),
+    ];
+    const bases = heads.flatMap(({ origin }) => (origin.kind === "base" ? [originOf(origin).directory] : []));
+    return bytesOnlyIn(await Promise.all(own.map(filesOf)), await Promise.all(bases.map(filesOf)));
+  };
 
   return {
     kind: "fake",
@@ -171,17 +199,22 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
     setStatus: (answer) => {
       status = answer;
     },
+    loseMounts: (heads) => {
+      world.lost = heads.map(({ token, generation }) => ({ token, generation }));
+    },
     restarted: () => inWorld(options, world),
     open: (call) =>
       operate("open", call, () => {
         state = "open";
-        return Promise.resolve();
+        const remounted = world.lost;
+        world.lost = [];
+        return Promise.resolve({ remounted });
       }),
     status: (call) =>
       operate("status", call, () =>
         Promise.resolve(
           status ?? {
-            state: "online",
+            state: world.lost.length === 0 ? "online" : "unavailable",
             detail: "fake",
             sizeBytes: SIZE_BYTES,
             usedBytes: 0,
@@ -226,7 +259,7 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         const { referencedBytes } = originOf(origin);
         const refquota = quotaBytes === undefined ? {} : { refquotaBytes: referencedBytes + quotaBytes };
         const session = world.sessions.get(token) ?? { marks, heads: new Map(), snapshots: new Map() };
-        const head = await addHead(session, { token, generation: 1, origin, marks, ...refquota });
+        const head = await addHead(session, { token, generation: 1, origin, marks, ...refquota }, "keep");
         world.sessions.set(token, session);
         return head;
       }),
@@ -234,7 +267,7 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
       operate("createHead", call, async () => {
         checkHead(spec);
         checkMarks(spec.marks);
-        return await addHead(sessionOf(spec.token), spec);
+        return await addHead(sessionOf(spec.token), spec, "replace");
       }),
     mountHead: (ref, call) =>
       operate("mountHead", call, () => {
@@ -301,16 +334,11 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         session.snapshots.delete(ref.name);
         await rm(snapshot.directory, { recursive: true });
       }),
-    usedBytes: (token, call) =>
-      operate("usedBytes", call, async () => {
-        const session = sessionOf(token);
-        const heads = [...session.heads.values()];
-        const own = [
-          ...heads.map(({ head }) => head.path),
-          ...[...session.snapshots.values()].map(({ directory }) => directory),
-        ];
-        const bases = heads.flatMap(({ origin }) => (origin.kind === "base" ? [originOf(origin).directory] : []));
-        return bytesOnlyIn(await Promise.all(own.map(filesOf)), await Promise.all(bases.map(filesOf)));
+    usedBytes: (token, call) => operate("usedBytes", call, () => bytesOf(sessionOf(token))),
+    usedBytesOfAll: (call) =>
+      operate("usedBytesOfAll", call, async () => {
+        const sizes = [...world.sessions].map(async ([token, session]) => [token, await bytesOf(session)] as const);
+        return new Map(await Promise.all(sizes));
       }),
     inventory: (call) =>
       operate("inventory", call, () =>

@@ -8,6 +8,7 @@ import {
   checkHead,
   checkMarks,
   checkToken,
+  headDiffers,
   headNotFound,
   sessionNotFound,
 } from "../names.ts";
@@ -36,6 +37,8 @@ export interface LocalDiskStorageOptions {
 }
 
 const UNDO_DEADLINE_MS = 60_000;
+/** Each is a child process that reads a whole tree. */
+const MEASURES_AT_ONCE = 4;
 const DIRECTORIES = ["sessions", "bases", "staging", "trash"] as const;
 
 /**
@@ -136,7 +139,12 @@ export function createLocalDiskStorage(options: LocalDiskStorageOptions): Storag
   };
   const addHead = async (spec: HeadSpec, signal: AbortSignal): Promise<Head> => {
     const present = await findHead(spec);
-    if (present !== undefined) return present;
+    if (present !== undefined) {
+      const { base } = await originBase(spec.origin);
+      // Nothing tells here whether it is in use, so it stays.
+      if ((await headRecord(spec))?.base !== keyOf(base)) throw headDiffers(spec);
+      return present;
+    }
     await staged(async (directory) => {
       await fillHead(directory, spec, signal);
       await rename(directory, headAt(spec));
@@ -185,6 +193,7 @@ export function createLocalDiskStorage(options: LocalDiskStorageOptions): Storag
           for (const path of [opened, join(opened, "sessions")]) await chmod(path, 0o711);
           if (root === undefined) await emptyLeftovers(opened, trees.remove, call.signal);
           root = opened;
+          return { remounted: [] };
         },
         call.signal,
       ),
@@ -282,6 +291,22 @@ export function createLocalDiskStorage(options: LocalDiskStorageOptions): Storag
       checkToken(token);
       if ((await sessionRecord(token)) === undefined) throw sessionNotFound();
       return await trees.measure(at("sessions", token), signal);
+    },
+    usedBytesOfAll: async ({ signal }) => {
+      const sizes = new Map<string, number>();
+      const left = [...(await namesIn(at("sessions")))];
+      const measureOn = async (): Promise<void> => {
+        for (let token = left.pop(); token !== undefined; token = left.pop()) {
+          if ((await sessionRecord(token)) === undefined) continue;
+          // One that was destroyed meanwhile has no size.
+          const bytes = await trees.measure(at("sessions", token), signal).catch(async (thrown: unknown) => {
+            if ((await sessionRecord(token)) !== undefined) throw thrown;
+          });
+          if (bytes !== undefined) sizes.set(token, bytes);
+        }
+      };
+      await Promise.all(Array.from({ length: MEASURES_AT_ONCE }, measureOn));
+      return sizes;
     },
     inventory,
     destroyAll: (call) =>

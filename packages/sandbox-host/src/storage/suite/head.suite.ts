@@ -4,7 +4,8 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import { constants } from "node:os";
 import { join } from "node:path";
 import { describe, expect } from "@jest/globals";
-import type { Origin } from "../storage.ts";
+import { randomToken } from "@turnbox/core";
+import type { BaseRef, Origin } from "../storage.ts";
 import { call, eventually, expectReason, MIB, test, writeNoise, type SuiteFixture } from "./suite-fixture.suite.ts";
 
 /** By number: Node has no name for it. */
@@ -65,6 +66,50 @@ export function headSuite(suite: SuiteFixture): void {
       await suite.storage.destroyHead(first, call);
       expect((await found(first.token))?.heads.map(({ generation }) => generation)).toEqual([2]);
     });
+
+    test("asked for from another origin are not mistaken for the one that is there", async () => {
+      const [base, other] = [await newBase(), await newBase({ hello: "from the other" })];
+      const { token } = await newSession({ base });
+      const from = (ref: BaseRef) =>
+        ({ token, generation: 2, origin: { kind: "base", base: ref }, marks: {} }) as const;
+      const first = await suite.storage.createHead(from(base), call);
+      await writeFile(join(first.path, "kept"), "yes");
+      const refused = suite.storage.createHead(from(other), call);
+      await expect(refused).rejects.toMatchObject({
+        reason: "STORAGE_UNAVAILABLE",
+        message: expect.stringContaining(`generation 2 of ${token}`),
+      });
+      expect(await suite.storage.createHead(from(base), call)).toEqual(first);
+      expect(await readFile(join(first.path, "kept"), "utf8")).toBe("yes");
+    });
+
+    if (suite.options.mounts !== "none") {
+      test("left unmounted and unsealed by a call that was cut off make room for another origin", async () => {
+        const { token } = await newSession();
+        const other = await newBase({ hello: "from the other" });
+        const origin: Origin = { kind: "base", base: await newBase() };
+        const leftover = await suite.storage.createHead({ token, generation: 2, origin, marks: { n: "1" } }, call);
+        await suite.storage.unmountHead(leftover, call);
+        const spec = { token, generation: 2, origin: { kind: "base", base: other }, marks: { n: "2" } } as const;
+        const head = await suite.storage.createHead(spec, call);
+        expect(await readFile(join(head.path, "hello"), "utf8")).toBe("from the other");
+        expect((await found(token))?.heads[1]).toEqual({ token, generation: 2, mounted: "yes", marks: { n: "2" } });
+      });
+
+      test("that were sealed stay for any other origin", async () => {
+        const { token } = await newSession();
+        const origin: Origin = { kind: "base", base: await newBase() };
+        const sealed = await suite.storage.createHead({ token, generation: 2, origin, marks: {} }, call);
+        await suite.storage.seal(sealed, randomToken(12), {}, call);
+        await suite.storage.unmountHead(sealed, call);
+        const other: Origin = { kind: "base", base: await newBase() };
+        await expectReason(
+          suite.storage.createHead({ token, generation: 2, origin: other, marks: {} }, call),
+          "STORAGE_UNAVAILABLE",
+        );
+        expect((await found(token))?.snapshots).toHaveLength(1);
+      });
+    }
 
     if (suite.options.mounts === "real") {
       test("in use stay mounted and say so", async () => {

@@ -12,8 +12,17 @@ export function sessionSuite(suite: SuiteFixture): void {
     test("is done again without harm", async () => {
       const head = await newSession();
       await writeFile(join(head.path, "kept"), "yes");
-      await suite.storage.open(call);
+      expect(await suite.storage.open(call)).toEqual({ remounted: [] });
       expect(await readFile(join(head.path, "kept"), "utf8")).toBe("yes");
+    });
+
+    test("disturbs nothing that is under way", async () => {
+      const base = await newBase();
+      const creating = Array.from({ length: 4 }, () => newSession({ base }));
+      const openings = Array.from({ length: 4 }, () => suite.storage.open(call));
+      expect(await Promise.all(openings)).toEqual(Array.from({ length: 4 }, () => ({ remounted: [] })));
+      for (const head of await Promise.all(creating))
+        expect(await readFile(join(head.path, "hello"), "utf8")).toBe("from the base");
     });
 
     test("after a restart finds all that was there", async () => {
@@ -66,6 +75,20 @@ export function sessionSuite(suite: SuiteFixture): void {
       const head = await suite.storage.createSession(spec, call);
       await writeFile(join(head.path, "kept"), "yes");
       expect(await suite.storage.createSession(spec, call)).toEqual(head);
+      expect(await readFile(join(head.path, "kept"), "utf8")).toBe("yes");
+    });
+
+    test("are never made over by one of the same token from another origin", async () => {
+      const head = await newSession();
+      await writeFile(join(head.path, "kept"), "yes");
+      await suite.storage.unmountHead(head, call);
+      const origin: Origin = { kind: "base", base: await newBase() };
+      const again = suite.storage.createSession({ token: head.token, origin, marks: {} }, call);
+      await expect(again).rejects.toMatchObject({
+        reason: "STORAGE_UNAVAILABLE",
+        message: expect.stringContaining(head.token),
+      });
+      await suite.storage.mountHead(head, call);
       expect(await readFile(join(head.path, "kept"), "utf8")).toBe("yes");
     });
 
@@ -148,6 +171,21 @@ export function sessionSuite(suite: SuiteFixture): void {
         expect(await suite.storage.usedBytes(head.token, call)).toBeGreaterThan(beforeBytes + 7.5 * MIB);
       });
       expect(await suite.storage.usedBytes(head.token, call)).toBeLessThan(beforeBytes + 12 * MIB);
+    });
+
+    test("tell them for all at once, each as for itself", async () => {
+      const heads = [await newSession(), await newSession(), await newSession()];
+      await writeNoise(join(heads[1]!.path, "big"), 4 * MIB);
+      await eventually(async () => {
+        const all = await suite.storage.usedBytesOfAll(call);
+        const single = await Promise.all(heads.map(({ token }) => suite.storage.usedBytes(token, call)));
+        expect(heads.map(({ token }) => all.get(token))).toEqual(single);
+        expect(single[1]).toBeGreaterThan(3.5 * MIB);
+      });
+      await suite.storage.destroySession(heads[0]!.token, call);
+      const tokens = [...(await suite.storage.usedBytesOfAll(call)).keys()];
+      expect(tokens).not.toContain(heads[0]!.token);
+      expect(tokens.toSorted()).toEqual((await suite.storage.inventory(call)).map(({ token }) => token).toSorted());
     });
   });
 

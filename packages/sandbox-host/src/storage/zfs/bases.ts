@@ -1,5 +1,4 @@
-import { rmdir } from "node:fs/promises";
-import { dirname } from "node:path";
+import { SandboxError } from "@turnbox/core";
 import { baseInUse, checkBase } from "../names.ts";
 import type { BaseInfo, BaseRef, StorageCall } from "../storage.ts";
 import type { Dataset } from "./datasets.ts";
@@ -21,6 +20,8 @@ export async function createBase(
   if (present !== undefined) return present;
   await removeDataset(room, base, signal);
   try {
+    // A filling that went on after its mount was gone has written beside the pool.
+    await room.mounts.removePlace(room.layout.baseMount(base), signal);
     await makeDataset(room, base, signal);
     await fill(room.layout.baseMount(base));
     await freeze(room, base, signal);
@@ -94,6 +95,8 @@ async function freeze(room: ZfsRoom, base: BaseRef, signal: AbortSignal): Promis
   const { zfs, layout, mounts, flavor, limits } = room;
   const dataset = layout.base(base);
   const path = layout.baseMount(base);
+  if (!(await mounts.isMounted({ dataset, path })))
+    throw new SandboxError("STORAGE_UNAVAILABLE", "the template was unmounted while it was filled");
   await zfs.read(
     "flushing a template",
     { program: "sync", args: ["-f", "--", path], deadlineMs: limits.flushDeadlineMs },
@@ -105,7 +108,7 @@ async function freeze(room: ZfsRoom, base: BaseRef, signal: AbortSignal): Promis
   const isDone = async (probe: AbortSignal): Promise<boolean> => (await findBase(room, base, probe)) !== undefined;
   const outcome = await zfs.change({ program: "zfs", args, doing: "closing a template", isDone }, signal);
   if (outcome.kind === "refused" && outcome.failure !== "exists") throw storageError("closing a template", outcome);
-  await removeMountpoint(path);
+  await mounts.removePlace(path, signal);
 }
 
 async function removeDataset(room: ZfsRoom, base: BaseRef, signal: AbortSignal): Promise<void> {
@@ -119,12 +122,7 @@ async function removeDataset(room: ZfsRoom, base: BaseRef, signal: AbortSignal):
   if (outcome.kind === "refused") {
     throw outcome.failure === "dependents" ? baseInUse(base) : storageError("destroying a template", outcome);
   }
-  await removeMountpoint(path);
-}
-
-/** Empty directories are all that is left where something was mounted; one that is in use stays. */
-export async function removeMountpoint(path: string): Promise<void> {
-  for (const directory of [path, dirname(path)]) await rmdir(directory).catch(() => undefined);
+  await mounts.removePlace(path, signal);
 }
 
 function toBaseInfo({ name, digest }: BaseRef, snapshot: Dataset): BaseInfo {

@@ -1,6 +1,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, SandboxError } from "@turnbox/core";
+import type { Layout } from "./layout.ts";
 import type { Mounts, MountTarget } from "./mounts.ts";
 import type { ZfsCommand } from "./zfs-command.ts";
 
@@ -17,28 +18,44 @@ export interface DaemonOptions {
   readonly zfs: ZfsCommand;
   readonly mounts: Mounts;
   readonly clock: Clock;
-  /** Where the pid file and the output of a daemon that we start go. */
-  readonly directory: string;
-  readonly mountRoot: string;
+  /** The pid file and the output of a daemon that we start go to the pool's directory. */
+  readonly layout: Pick<Layout, "poolDirectory" | "mountRoot">;
+}
+
+/** How the daemon is, and what a dead one has left mounted of ours. */
+export interface DaemonCondition {
+  readonly presence: "answers" | "absent";
+  readonly lost: readonly MountTarget[];
 }
 
 /**
- * Brings the zfs-fuse daemon to where it answers, and takes away mounts of ours that a dead one has left. Answers what was
- * mounted there, to be mounted again once the pool is imported.
+ * Looks, and changes nothing. Without a daemon all mounts are lost; where one answers, mounts of an earlier one may still
+ * hang about. One that is only slow serves its mounts, so nothing may be taken away from under it: it is an error.
+ */
+export async function examineDaemon(options: DaemonOptions, signal: AbortSignal): Promise<DaemonCondition> {
+  const { mounts, layout } = options;
+  const presence = await probe(options.zfs, signal);
+  if (presence === "silent")
+    throw new SandboxError("STORAGE_UNAVAILABLE", "the zfs-fuse daemon runs and does not answer");
+  const lost =
+    presence === "answers" ? await mounts.dead(layout.mountRoot, signal) : await mounts.below(layout.mountRoot);
+  return { presence, lost: lost.map(({ source, path }) => ({ dataset: source, path })) };
+}
+
+/**
+ * Takes the lost mounts away and brings the daemon to where it answers.
  *
  * The daemon serves every home of the machine: it is started where there is none, and never stopped. It allows one of its
  * kind by a lock of its own, so hosts that start at the same moment may all try: one daemon stays, and all look for
  * whether one answers, not for whether theirs did.
  */
-export async function ensureDaemon(options: DaemonOptions, signal: AbortSignal): Promise<readonly MountTarget[]> {
-  const presence = await probe(options.zfs, signal);
-  if (presence === "answers") return await detachDead(options, signal);
-  // One that is only slow still serves its mounts, so nothing is taken away from under it.
-  if (presence === "silent")
-    throw new SandboxError("STORAGE_UNAVAILABLE", "the zfs-fuse daemon runs and does not answer");
-  const lost = await detachAll(options, signal);
-  await startUntilAnswering(options, signal);
-  return lost;
+export async function reviveDaemon(
+  options: DaemonOptions,
+  { presence, lost }: DaemonCondition,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const { path } of lost) await options.mounts.detach(path, signal);
+  if (presence === "absent") await startUntilAnswering(options, signal);
 }
 
 /**
@@ -46,11 +63,8 @@ export async function ensureDaemon(options: DaemonOptions, signal: AbortSignal):
  * taken away; one that is silent may hold it, and is an error.
  */
 export async function findDaemon(options: DaemonOptions, signal: AbortSignal): Promise<"present" | "absent"> {
-  const presence = await probe(options.zfs, signal);
-  if (presence === "silent")
-    throw new SandboxError("STORAGE_UNAVAILABLE", "the zfs-fuse daemon runs and does not answer");
-  if (presence === "answers") await detachDead(options, signal);
-  else await detachAll(options, signal);
+  const { presence, lost } = await examineDaemon(options, signal);
+  for (const { path } of lost) await options.mounts.detach(path, signal);
   return presence === "answers" ? "present" : "absent";
 }
 
@@ -65,11 +79,11 @@ async function probe(zfs: ZfsCommand, signal: AbortSignal): Promise<"answers" | 
   return outcome.failure === "daemon-not-running" ? "absent" : "answers";
 }
 
-async function startUntilAnswering({ zfs, clock, directory }: DaemonOptions, signal: AbortSignal): Promise<void> {
+async function startUntilAnswering({ zfs, clock, layout }: DaemonOptions, signal: AbortSignal): Promise<void> {
   for (const needed of DAEMON_DIRECTORIES) await mkdir(needed, { recursive: true });
-  const pidPath = join(directory, "zfs-fuse.pid");
+  const pidPath = join(layout.poolDirectory, "zfs-fuse.pid");
   const args = ["--no-kstat-mount", "--pidfile", pidPath];
-  const outputPath = join(directory, "zfs-fuse.log");
+  const outputPath = join(layout.poolDirectory, "zfs-fuse.log");
   const startedMs = clock.monotonicMs();
   let presence: "answers" | "silent" | "absent" = "absent";
   while (clock.monotonicMs() - startedMs < START_PATIENCE_MS) {
@@ -84,23 +98,4 @@ async function startUntilAnswering({ zfs, clock, directory }: DaemonOptions, sig
     await clock.sleep(POLL_MS, { signal });
   }
   throw new SandboxError("STORAGE_UNAVAILABLE", "the zfs-fuse daemon was started and does not answer");
-}
-
-async function detachAll({ mounts, mountRoot }: DaemonOptions, signal: AbortSignal): Promise<readonly MountTarget[]> {
-  const lost = await mounts.below(mountRoot);
-  for (const { path } of lost) await mounts.detach(path, signal);
-  return lost.map(toTarget);
-}
-
-/** The daemon answers, yet mounts of an earlier one may hang about. */
-async function detachDead({ mounts, mountRoot }: DaemonOptions, signal: AbortSignal): Promise<readonly MountTarget[]> {
-  const present = await mounts.below(mountRoot);
-  const alive = await mounts.answering([...new Set(present.map(({ path }) => path))], signal);
-  const dead = present.filter(({ path }) => !alive.has(path));
-  for (const { path } of dead) await mounts.detach(path, signal);
-  return dead.map(toTarget);
-}
-
-function toTarget({ source, path }: { readonly source: string; readonly path: string }): MountTarget {
-  return { dataset: source, path };
 }

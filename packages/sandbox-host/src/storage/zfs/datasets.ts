@@ -21,6 +21,8 @@ export interface Dataset {
   /** 0 is no bound. */
   readonly quotaBytes: number;
   readonly refquotaBytes: number;
+  /** The snapshot it was cloned from; absent where it was not. */
+  readonly origin?: string;
 }
 
 export interface MarkedDataset extends Dataset {
@@ -34,7 +36,7 @@ export interface Lineage {
 }
 
 const COLUMNS = ["-o", "name,property,source,value"] as const;
-const NUMBERS = `creation,createtxg,used,referenced,available,quota,refquota,${HOME_PROPERTY}`;
+const NUMBERS = `creation,createtxg,used,referenced,available,quota,refquota,origin,${HOME_PROPERTY}`;
 const DESTROY_DEADLINE_MS = 120_000;
 
 export interface DatasetsOptions {
@@ -52,6 +54,8 @@ export interface Datasets {
   findMarked(name: string, signal: AbortSignal): Promise<MarkedDataset | undefined>;
   /** The dataset and all below it that is ours, in the order of their making; nothing where it is not there. */
   tree(root: string, signal: AbortSignal): Promise<readonly MarkedDataset[]>;
+  /** Bytes taken by each of our datasets directly below the dataset, snapshots and descendants included. */
+  usedBytesOfChildren(root: string, signal: AbortSignal): Promise<ReadonlyMap<string, number>>;
   snapshotNames(root: string, signal: AbortSignal): Promise<readonly string[]>;
   /** Every filesystem below the dataset, ours or not. */
   lineages(root: string, signal: AbortSignal): Promise<readonly Lineage[]>;
@@ -115,6 +119,12 @@ export function createDatasets({ zfs, layout, clock, flavor }: DatasetsOptions):
     find,
     findMarked,
     tree,
+    usedBytesOfChildren: async (root, signal) => {
+      const children = [...(await get(["-d", "1", `used,${HOME_PROPERTY}`, root], signal))].filter(
+        ([name, properties]) => name.startsWith(`${root}/`) && isOurs(properties, layout),
+      );
+      return new Map(children.map(([name, properties]) => [name, parseBytes(properties.get("used")?.value)]));
+    },
     snapshotNames: async (root, signal) =>
       (await list(["-t", "snapshot", "-o", "name", root], signal)).flatMap(([name]) => name ?? []),
     lineages: async (root, signal) =>
@@ -154,6 +164,7 @@ function isOurs(properties: ReadonlyMap<string, Property>, layout: Layout): bool
 
 function toDataset(name: string, properties: ReadonlyMap<string, Property>): Dataset {
   const bytes = (property: string): number => parseBytes(properties.get(property)?.value);
+  const origin = properties.get("origin")?.value ?? "-";
   return {
     name,
     kind: name.includes("@") ? "snapshot" : "filesystem",
@@ -164,6 +175,7 @@ function toDataset(name: string, properties: ReadonlyMap<string, Property>): Dat
     availableBytes: bytes("available"),
     quotaBytes: bytes("quota"),
     refquotaBytes: bytes("refquota"),
+    ...(origin === "-" ? {} : { origin }),
   };
 }
 

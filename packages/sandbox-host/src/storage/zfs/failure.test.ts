@@ -31,6 +31,11 @@ const FUSE: readonly (readonly [string, Failure])[] = [
     "busy",
   ],
   ["cannot mount 'p/sessions/g1': filesystem already mounted\n", "already-mounted"],
+  ["cannot mount '/tmp/m/t1/g1': directory is not empty\n", "not-empty"],
+  [
+    "zfsfuse_ioctl_read_loop(): file descriptor closed\ncannot mount 'p/b/ab': Input/output error.\nMake sure the FUSE module is loaded.\n",
+    "daemon-not-running",
+  ],
   ["cannot unmount 'p/sessions/g1': not currently mounted\n", "not-mounted"],
   ["cannot create 'p/sessions/g3': out of space\n", "no-space"],
   [

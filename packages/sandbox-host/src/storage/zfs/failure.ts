@@ -13,19 +13,21 @@ export type Failure =
   | "daemon-not-running"
   | "already-mounted"
   | "not-mounted"
+  | "not-empty"
   | "other";
 
 /** The first pattern that matches wins, so the ones that name a cause stand before those that name a symptom. */
 const PATTERNS: readonly (readonly [RegExp, Failure])[] = [
   [/permission denied|not permitted|must be run as root|insufficient privilege/, "permission"],
   [
-    /daemon is running|connection refused|failed to initialize zfs library|modules? (are|is|cannot be) .*load/,
+    /daemon is running|connection refused|file descriptor closed|failed to initialize zfs library|modules? (are|is|cannot be) .*load/,
     "daemon-not-running",
   ],
   [/dependent clone/, "dependents"],
   [/has children/, "children"],
   [/already mounted/, "already-mounted"],
   [/not (currently )?mounted/, "not-mounted"],
+  [/directory is not empty/, "not-empty"],
   [/already exists|that name is already/, "exists"],
   [/busy|being held|u(n)?mount failed/, "busy"],
   [/does not exist|doesn't exist|no such (pool|dataset)|could not find any snapshots/, "not-found"],

@@ -5,13 +5,13 @@ import {
   checkMarks,
   checkSnapshot,
   checkBase,
+  headDiffers,
   headNotFound,
   sessionNotFound,
   snapshotInUse,
   snapshotNotFound,
 } from "../names.ts";
 import type { Head, HeadRef, HeadSpec, Origin, StorageCall } from "../storage.ts";
-import { removeMountpoint } from "./bases.ts";
 import { storageError } from "./failure.ts";
 import { toProperties } from "./marks.ts";
 import type { MountTarget } from "./mounts.ts";
@@ -43,15 +43,18 @@ export async function createHead(room: ZfsRoom, spec: HeadSpec, { signal }: Stor
   checkMarks(spec.marks);
   if ((await room.datasets.find(room.layout.session(spec.token), signal)) === undefined) throw sessionNotFound();
   const origin = await resolveOrigin(room, spec.origin, signal);
-  return await cloneHead(room, { ...spec, from: origin }, signal);
+  return await cloneHead(room, { ...spec, from: origin, leftover: "replace" }, signal);
+}
+
+/** A head to be made. */
+interface CloneSpec extends Omit<HeadSpec, "origin"> {
+  readonly from: ResolvedOrigin;
+  /** What becomes of an unused head of the same name that was cloned from something else. */
+  readonly leftover: "replace" | "keep";
 }
 
 /** Clones with all properties in one step, so that a head either is complete or is not there; then mounts. */
-export async function cloneHead(
-  room: ZfsRoom,
-  spec: Omit<HeadSpec, "origin"> & { readonly from: ResolvedOrigin },
-  signal: AbortSignal,
-): Promise<Head> {
+export async function cloneHead(room: ZfsRoom, spec: CloneSpec, signal: AbortSignal): Promise<Head> {
   const { zfs, layout, datasets, mounts } = room;
   const dataset = layout.head(spec);
   const { refquotaBytes, from } = spec;
@@ -67,10 +70,15 @@ export async function cloneHead(
     from.snapshot,
     dataset,
   ];
-  const isDone = async (probe: AbortSignal): Promise<boolean> => (await datasets.find(dataset, probe)) !== undefined;
+  const isDone = async (probe: AbortSignal): Promise<boolean> =>
+    (await datasets.find(dataset, probe))?.origin === from.snapshot;
   const outcome = await zfs.change({ program: "zfs", args, doing: "cloning", isDone }, signal);
   if (outcome.kind === "refused") {
-    if (outcome.failure === "exists") return await mountHead(room, spec, { signal });
+    if (outcome.failure === "exists") {
+      if (await isDone(signal)) return await mountHead(room, spec, { signal });
+      await removeLeftover(room, spec, signal);
+      return await cloneHead(room, { ...spec, leftover: "keep" }, signal);
+    }
     if (outcome.failure === "not-found") throw await whatIsMissing(room, spec, signal);
     if (refquotaBytes !== undefined && refquotaBytes < from.referencedBytes) {
       throw new SandboxError(
@@ -84,6 +92,19 @@ export async function cloneHead(
   return toHead(room, spec, refquotaBytes);
 }
 
+/**
+ * A head of this name that was cloned from something else is left from an attempt that was cut off, if it is neither
+ * mounted nor sealed. Anything else may hold somebody's work, and stays.
+ */
+async function removeLeftover(room: ZfsRoom, spec: CloneSpec, signal: AbortSignal): Promise<void> {
+  const { datasets, mounts, limits } = room;
+  const { dataset, path } = target(room, spec);
+  if (spec.leftover === "keep" || (await mounts.isMounted({ dataset, path }))) throw headDiffers(spec);
+  // Alone: zfs itself refuses where there are snapshots.
+  const outcome = await datasets.destroy(dataset, { reach: "alone", patienceMs: limits.busyPatienceMs, signal });
+  if (outcome.kind === "refused") throw headDiffers(spec, storageError("destroying a leftover head", outcome));
+}
+
 async function whatIsMissing(room: ZfsRoom, spec: HeadRef, signal: AbortSignal): Promise<SandboxError> {
   const session = await room.datasets.find(room.layout.session(spec.token), signal);
   return session === undefined
@@ -95,18 +116,24 @@ export async function mountHead(room: ZfsRoom, head: HeadRef, { signal }: Storag
   checkHead(head);
   const dataset = await room.datasets.find(room.layout.head(head), signal);
   if (dataset === undefined) throw headNotFound(head);
-  await room.mounts.mount(target(room, head), signal);
+  const where = target(room, head);
+  const wasMounted = await room.mounts.isMounted(where);
+  // The table names a mount long after its daemon has died.
+  if (wasMounted && !(await room.mounts.answering([where.path], signal)).has(where.path))
+    throw new SandboxError("STORAGE_UNAVAILABLE", "the head is mounted, but its daemon has died");
+  await room.mounts.mount(where, signal);
   return toHead(room, head, dataset.refquotaBytes === 0 ? undefined : dataset.refquotaBytes);
 }
 
 export async function unmountHead(room: ZfsRoom, head: HeadRef, { signal }: StorageCall): Promise<void> {
   checkHead(head);
-  if ((await room.datasets.find(room.layout.head(head), signal)) === undefined) throw headNotFound(head);
-  await room.mounts.unmount(target(room, head), {
-    flavor: room.flavor,
-    patienceMs: room.limits.busyPatienceMs,
-    signal,
-  });
+  const where = target(room, head);
+  // In this order: a dead daemon cannot say whether the head is there, and its mounts go all the same.
+  if (await room.mounts.isMounted(where)) {
+    await room.mounts.unmount(where, { flavor: room.flavor, patienceMs: room.limits.busyPatienceMs, signal });
+    return;
+  }
+  if ((await room.datasets.find(where.dataset, signal)) === undefined) throw headNotFound(head);
 }
 
 export async function destroyHead(room: ZfsRoom, head: HeadRef, { signal }: StorageCall): Promise<void> {
@@ -136,7 +163,7 @@ export async function endHead(
   if (outcome.kind === "refused") {
     throw outcome.failure === "dependents" ? snapshotInUse("the head") : storageError("destroying a head", outcome);
   }
-  await removeMountpoint(room.layout.headMount(head));
+  await room.mounts.removePlace(room.layout.headMount(head), signal);
 }
 
 function target({ layout }: ZfsRoom, head: HeadRef): MountTarget {

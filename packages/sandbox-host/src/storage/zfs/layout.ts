@@ -58,6 +58,13 @@ export function createLayout({ homeId, poolDirectory, mountRoot }: LayoutOptions
   };
 }
 
+/** The head that a dataset is; undefined where it is none. */
+export function headOf({ sessions }: Pick<Layout, "sessions">, dataset: string): HeadRef | undefined {
+  if (!dataset.startsWith(`${sessions}/`)) return undefined;
+  const [, token, digits] = /^([^/@]+)\/g(\d+)$/.exec(dataset.slice(sessions.length + 1)) ?? [];
+  return token === undefined || digits === undefined ? undefined : { token, generation: Number(digits) };
+}
+
 /** The generation in the name of a head or of one of its snapshots. */
 export function generationOf(dataset: string): number | undefined {
   const digits = /\/g(\d+)(@|$)/.exec(dataset)?.[1];

@@ -1,11 +1,12 @@
-import { readFile } from "node:fs/promises";
-import { type Clock, SandboxError } from "@turnbox/core";
+import { readFile, rmdir } from "node:fs/promises";
+import { dirname } from "node:path";
+import { type Clock, hasErrno, SandboxError } from "@turnbox/core";
 import { type Patience, retryWhileBusy } from "./busy.ts";
 import { storageError } from "./failure.ts";
 import { type Mount, parseMountTable } from "./parse.ts";
 import type { ZfsCommand } from "./zfs-command.ts";
 
-const ANSWER_DEADLINE_MS = 5000;
+const ANSWER_DEADLINE_MS = 3000;
 
 /** A dataset and the directory where it belongs. */
 export interface MountTarget {
@@ -22,12 +23,19 @@ export interface Mounts {
   below(directory: string): Promise<readonly Mount[]>;
   isMounted(target: MountTarget): Promise<boolean>;
   mount(target: MountTarget, signal: AbortSignal): Promise<void>;
-  /** Where it stays mounted because of a user, `STORAGE_UNAVAILABLE`. */
+  /** Where it stays mounted because of a user, `STORAGE_UNAVAILABLE`. What a dead daemon has left is detached. */
   unmount(target: MountTarget, patience: Omit<Patience, "clock">): Promise<void>;
   /** Takes dead mounts out of sight; whoever has files open there keeps getting errors. */
   detach(path: string, signal: AbortSignal): Promise<void>;
-  /** Those of the paths whose filesystem answers a child process. */
+  /** Those of the paths whose filesystem answers a child process. One that hangs is `STORAGE_UNAVAILABLE`. */
   answering(paths: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>>;
+  /**
+   * Removes the directory where something was mounted, with what was written there while it was not, and the directory
+   * above it where that is empty. One that is mounted stays.
+   */
+  removePlace(path: string, signal: AbortSignal): Promise<void>;
+  /** Mounts below the directory that a dead daemon has left, in the order of `below`. */
+  dead(directory: string, signal: AbortSignal): Promise<readonly Mount[]>;
 }
 
 export interface MountsOptions {
@@ -44,18 +52,30 @@ export function createMounts({ zfs, clock, mountTablePath }: MountsOptions): Mou
 
   const isMounted: Mounts["isMounted"] = async (target) => (await find(target)) !== undefined;
 
+  const removePlace: Mounts["removePlace"] = async (path, signal) => {
+    if ((await table()).some((entry) => `${entry.path}/`.startsWith(`${path}/`))) return;
+    try {
+      await rmdir(path);
+    } catch (thrown) {
+      if (hasErrno(thrown, "ENOTEMPTY", "EEXIST")) {
+        const args = ["-rf", "--one-file-system", "--", path];
+        await zfs.read("clearing the place of a mount", { program: "rm", args }, signal);
+      }
+    }
+    await rmdir(dirname(path)).catch(() => undefined);
+  };
+
   const mount: Mounts["mount"] = async (target, signal) => {
     const doing = "mounting";
     if (!(await isMounted(target))) {
-      const outcome = await zfs.change(
-        {
-          program: "zfs",
-          args: ["mount", "-o", "nosuid,nodev", target.dataset],
-          doing,
-          isDone: () => isMounted(target),
-        },
-        signal,
-      );
+      const args = ["mount", "-o", "nosuid,nodev", target.dataset];
+      const attempt = () => zfs.change({ program: "zfs", args, doing, isDone: () => isMounted(target) }, signal);
+      let outcome = await attempt();
+      if (outcome.kind === "refused" && outcome.failure === "not-empty") {
+        // Written to the place while nothing was mounted there: in no dataset, and in the way for ever.
+        await removePlace(target.path, signal);
+        outcome = await attempt();
+      }
       if (outcome.kind === "refused" && !(await isMounted(target))) throw storageError(doing, outcome);
     }
     const mounted = await find(target);
@@ -78,26 +98,58 @@ export function createMounts({ zfs, clock, mountTablePath }: MountsOptions): Mou
       () => zfs.change({ program: "zfs", args: ["unmount", target.dataset], doing, isDone }, patience.signal),
       { clock, ...patience },
     );
-    if (outcome.kind === "refused" && !(await isDone())) throw storageError(doing, outcome);
+    if (await isDone()) return;
+    if (outcome.kind === "done") {
+      // Mounted twice, one over the other: by a clone that outlived the service that asked for it, and by us.
+      await unmount(target, patience);
+      return;
+    }
+    if ((await answering([target.path], patience.signal)).has(target.path)) throw storageError(doing, outcome);
+    await detach(target.path, patience.signal);
+    if (!(await isDone())) throw storageError(doing, outcome);
+  };
+
+  const below: Mounts["below"] = async (directory) =>
+    (await table()).filter((entry) => entry.path.startsWith(`${directory}/`)).reverse();
+
+  const detach: Mounts["detach"] = async (path, signal) => {
+    await zfs.attempt({ program: "umount", args: ["-l", "--", path], deadlineMs: ANSWER_DEADLINE_MS }, signal);
+  };
+
+  /** A probe that hangs and cannot be killed; a second one would only hang beside it. */
+  let hanging: Promise<unknown> | undefined;
+
+  const answering: Mounts["answering"] = async (paths, signal) => {
+    if (paths.length === 0) return new Set();
+    if (hanging !== undefined) throw new SandboxError("STORAGE_UNAVAILABLE", "the mounts do not answer");
+    // Of the filesystem, not of the directory: the kernel answers the latter from its cache long after a daemon's death.
+    const args = ["--file-system", "--format=%T", "--", ...paths];
+    const outcome = await zfs.attempt({ program: "stat", args, deadlineMs: ANSWER_DEADLINE_MS }, signal);
+    if (outcome.kind === "unknown") {
+      hanging = outcome.lingering?.then(() => {
+        hanging = undefined;
+      });
+      throw new SandboxError("STORAGE_UNAVAILABLE", "the mounts do not answer", { cause: outcome.cause });
+    }
+    if (outcome.kind === "done") return new Set(paths);
+    return new Set(paths.filter((path) => !outcome.stderr.includes(`'${path}'`)));
   };
 
   return {
-    below: async (directory) => (await table()).filter((entry) => entry.path.startsWith(`${directory}/`)).reverse(),
+    below,
     isMounted,
     mount,
     unmount,
-    detach: async (path, signal) => {
-      await zfs.attempt({ program: "umount", args: ["-l", "--", path], deadlineMs: ANSWER_DEADLINE_MS }, signal);
-    },
-    answering: async (paths, signal) => {
-      if (paths.length === 0) return new Set();
-      // Of the filesystem, not of the directory: the kernel answers the latter from its cache long after a daemon's death.
-      const args = ["--file-system", "--format=%T", "--", ...paths];
-      const outcome = await zfs.attempt({ program: "stat", args, deadlineMs: ANSWER_DEADLINE_MS }, signal);
-      if (outcome.kind === "unknown")
-        throw new SandboxError("STORAGE_UNAVAILABLE", "the mounts do not answer", { cause: outcome.cause });
-      if (outcome.kind === "done") return new Set(paths);
-      return new Set(paths.filter((path) => !outcome.stderr.includes(`'${path}'`)));
+    detach,
+    answering,
+    removePlace,
+    dead: async (directory, signal) => {
+      const present = await below(directory);
+      const alive = await answering([...new Set(present.map(({ path }) => path))], signal);
+      const silent = new Set(present.map(({ path }) => path).filter((path) => !alive.has(path)));
+      if (silent.size === 0) return [];
+      // What was unmounted meanwhile did not answer either, and is not dead.
+      return (await below(directory)).filter(({ path }) => silent.has(path));
     },
   };
 }

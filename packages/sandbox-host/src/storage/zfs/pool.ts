@@ -6,9 +6,11 @@ import { storageError } from "./failure.ts";
 import type { Layout } from "./layout.ts";
 import { HOME_PROPERTY, property, toProperties } from "./marks.ts";
 import { parseBytes, parseColumns, parseProperties, parseVdevs } from "./parse.ts";
-import type { ZfsCommand } from "./zfs-command.ts";
+import type { Outcome, ZfsCommand } from "./zfs-command.ts";
 
 const POOL_DEADLINE_MS = 120_000;
+/** A status that comes late is of no use: whoever asks wants to know whether the pool serves now. */
+const STATUS_DEADLINE_MS = 3000;
 const SMALLEST_RESERVE_BYTES = 64 * 1024 * 1024;
 const RESERVE_SHARE = 0.02;
 
@@ -154,28 +156,17 @@ async function ensureDatasets({ zfs, layout, sizeBytes }: PoolOptions, signal: A
 
 /** What the pool says of itself. What does not answer is `unavailable`, not an error: this is asked to find that out. */
 export async function readPoolStatus(zfs: ZfsCommand, layout: Layout, signal: AbortSignal): Promise<StorageStatus> {
-  const unavailable = (detail: string): StorageStatus => ({
-    state: "unavailable",
-    detail,
-    sizeBytes: 0,
-    usedBytes: 0,
-    availableBytes: 0,
-  });
-  const health = await zfs.attempt({ program: "zpool", args: ["list", "-H", "-o", "health", layout.pool] }, signal);
-  if (health.kind === "refused") return unavailable(health.failure);
-  if (health.kind === "unknown") return unavailable("no answer");
+  const columns = "name,property,source,value";
+  const spaceArgs = ["get", "-Hp", "-o", columns, "used,available,usedbyrefreservation", layout.pool, layout.reserved];
+  const ask = (program: "zfs" | "zpool", args: readonly string[]): Promise<Outcome> =>
+    zfs.attempt({ program, args, deadlineMs: STATUS_DEADLINE_MS }, signal);
+  const [health, space] = await Promise.all([
+    ask("zpool", ["list", "-H", "-o", "health", layout.pool]),
+    ask("zfs", spaceArgs),
+  ]);
+  if (health.kind !== "done") return unavailable(reasonOf(health));
+  if (space.kind !== "done") return unavailable(reasonOf(space));
   const word = health.stdout.trim();
-  const args = [
-    "get",
-    "-Hp",
-    "-o",
-    "name,property,source,value",
-    "used,available,usedbyrefreservation",
-    layout.pool,
-    layout.reserved,
-  ];
-  const space = await zfs.attempt({ program: "zfs", args }, signal);
-  if (space.kind !== "done") return unavailable(space.kind === "refused" ? space.failure : "no answer");
   const datasets = parseProperties(space.stdout);
   const pool = datasets.get(layout.pool);
   const reserveBytes = parseBytes(datasets.get(layout.reserved)?.get("usedbyrefreservation")?.value);
@@ -183,6 +174,14 @@ export async function readPoolStatus(zfs: ZfsCommand, layout: Layout, signal: Ab
   const usedBytes = Math.max(0, parseBytes(pool?.get("used")?.value) - reserveBytes);
   const availableBytes = parseBytes(pool?.get("available")?.value);
   return { state: poolState(word), detail: word, sizeBytes: usedBytes + availableBytes, usedBytes, availableBytes };
+}
+
+export function unavailable(detail: string): StorageStatus {
+  return { state: "unavailable", detail, sizeBytes: 0, usedBytes: 0, availableBytes: 0 };
+}
+
+function reasonOf(outcome: Exclude<Outcome, { kind: "done" }>): string {
+  return outcome.kind === "refused" ? outcome.failure : "no answer";
 }
 
 /** Only two words mean that the pool serves; every other one, known or not, means that it does not. */

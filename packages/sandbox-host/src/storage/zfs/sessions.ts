@@ -22,7 +22,14 @@ export async function createSession(room: ZfsRoom, spec: SessionSpec, { signal }
     await makePlace(room, { token, marks, refquotaBytes }, signal);
     return await cloneHead(
       room,
-      { token, generation: 1, marks, from, ...(refquotaBytes === undefined ? {} : { refquotaBytes }) },
+      {
+        token,
+        generation: 1,
+        marks,
+        from,
+        leftover: "keep",
+        ...(refquotaBytes === undefined ? {} : { refquotaBytes }),
+      },
       signal,
     );
   } catch (thrown) {
@@ -129,6 +136,14 @@ export async function usedBytes(
   const place = await datasets.find(layout.session(token), signal);
   if (place === undefined) throw sessionNotFound();
   return place.usedBytes;
+}
+
+export async function usedBytesOfAll(
+  { datasets, layout }: ZfsRoom,
+  { signal }: StorageCall,
+): Promise<ReadonlyMap<string, number>> {
+  const places = await datasets.usedBytesOfChildren(layout.sessions, signal);
+  return new Map([...places].map(([name, bytes]) => [name.slice(layout.sessions.length + 1), bytes]));
 }
 
 export async function inventory(

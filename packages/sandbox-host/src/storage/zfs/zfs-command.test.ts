@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { systemClock } from "@turnbox/core";
-import { createScriptedCommandRunner, type ScriptedAnswer } from "@turnbox/core/testing";
+import { createManualClock, createScriptedCommandRunner, type ScriptedAnswer } from "@turnbox/core/testing";
 import { retryWhileBusy } from "./busy.ts";
 import { detectFlavor } from "./flavor.ts";
 import { poolState } from "./pool.ts";
@@ -62,6 +62,30 @@ describe("createZfsCommand", () => {
     const { zfs } = createScripted({ kind: "waits" });
     const outcome = await zfs.attempt({ program: "zpool", args: ["list"], deadlineMs: 20 }, signal);
     expect(outcome).toMatchObject({ kind: "unknown", cause: { reason: "COMMAND_OUTCOME_UNKNOWN" } });
+  });
+
+  it("does not wait for a child that cannot even be killed", async () => {
+    const clock = createManualClock();
+    const child = Promise.withResolvers<never>();
+    const runner = { run: () => child.promise, start: () => child.promise };
+    const zfs = createZfsCommand({ runner, clock, deadlineMs: 1000 });
+    const asked = zfs.attempt({ program: "stat", args: [] }, signal);
+    const cancelled = new AbortController();
+    const left = zfs.attempt({ program: "stat", args: [] }, cancelled.signal).catch((thrown: unknown) => thrown);
+    cancelled.abort();
+    await clock.advance(1000);
+    expect(await left).toMatchObject({ reason: "CANCELLED" });
+    await clock.advance(1000);
+    const outcome = await asked;
+    expect(outcome).toMatchObject({ kind: "unknown", cause: { reason: "COMMAND_OUTCOME_UNKNOWN" } });
+    let gone = false;
+    const lingering = outcome.kind === "unknown" && outcome.lingering?.then(() => (gone = true));
+    await clock.advance(1);
+    expect(gone).toBe(false);
+    child.reject(new Error("gone at last"));
+    await lingering;
+    expect(gone).toBe(true);
+    expect(clock.sleeping).toBe(0);
   });
 
   it("is cancelled by the caller's signal, before and while a command runs", async () => {

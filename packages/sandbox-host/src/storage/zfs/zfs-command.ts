@@ -1,11 +1,14 @@
-import { type Clock, type CommandRunner, hasReason, SandboxError } from "@turnbox/core";
+import { type Clock, type CommandRunner, hasReason, type RunSpec, SandboxError } from "@turnbox/core";
 import { classifyFailure, type Failure, storageError } from "./failure.ts";
 
-/** How one invocation ended. `unknown`: it was ended before it answered, so its effect has to be looked up. */
+/**
+ * How one invocation ended. `unknown`: it was ended before it answered, so its effect has to be looked up. A child that
+ * waits for a hung filesystem cannot even be killed; then `lingering` settles when it has gone at last.
+ */
 export type Outcome =
   | { readonly kind: "done"; readonly stdout: string }
   | { readonly kind: "refused"; readonly failure: Failure; readonly stderr: string }
-  | { readonly kind: "unknown"; readonly cause: SandboxError };
+  | { readonly kind: "unknown"; readonly cause: SandboxError; readonly lingering?: Promise<unknown> };
 
 export interface Invocation {
   readonly program: "zfs" | "zpool" | "zfs-fuse" | "mount" | "umount" | "stat" | "sync" | "rm";
@@ -32,6 +35,9 @@ export interface ZfsCommand {
   change(change: Change, signal: AbortSignal): Promise<Exclude<Outcome, { kind: "unknown" }>>;
 }
 
+/** How long a killed child may take to go. */
+const REAP_GRACE_MS = 1000;
+
 /** The whole output of one listing: about 300 bytes for each property of each dataset. */
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 
@@ -46,20 +52,24 @@ export interface ZfsCommandOptions {
 export function createZfsCommand({ runner, clock, deadlineMs }: ZfsCommandOptions): ZfsCommand {
   const attempt: ZfsCommand["attempt"] = async (invocation, signal) => {
     throwIfAborted(signal);
+    const spec: RunSpec = {
+      command: invocation.program,
+      args: invocation.args,
+      // Messages are sorted by their English text, times are read as numbers.
+      env: { LC_ALL: "C", TZ: "UTC" },
+      cwd: "/",
+      deadlineMs: invocation.deadlineMs ?? deadlineMs,
+      maxOutputBytes: MAX_OUTPUT_BYTES,
+      ...(invocation.outputPath === undefined ? {} : { outputPath: invocation.outputPath }),
+    };
+    const running = runner.run(spec, { signal });
     try {
-      const result = await runner.run(
-        {
-          command: invocation.program,
-          args: invocation.args,
-          // Messages are sorted by their English text, times are read as numbers.
-          env: { LC_ALL: "C", TZ: "UTC" },
-          cwd: "/",
-          deadlineMs: invocation.deadlineMs ?? deadlineMs,
-          maxOutputBytes: MAX_OUTPUT_BYTES,
-          ...(invocation.outputPath === undefined ? {} : { outputPath: invocation.outputPath }),
-        },
-        { signal },
-      );
+      const result = await answerOrGiveUp(running, { clock, limitMs: spec.deadlineMs, signal });
+      if (result === "given-up") {
+        throwIfAborted(signal);
+        const cause = new SandboxError("COMMAND_OUTCOME_UNKNOWN", `${invocation.program} cannot be ended`);
+        return { kind: "unknown", cause, lingering: running.catch(() => undefined) };
+      }
       if (result.droppedBytes > 0) {
         throw new SandboxError("STORAGE_UNAVAILABLE", `${invocation.program} wrote more than can be read`);
       }
@@ -89,6 +99,32 @@ export function createZfsCommand({ runner, clock, deadlineMs }: ZfsCommandOption
   };
 
   return { attempt, read, change };
+}
+
+/** The runner kills a child at its deadline and at the signal, but waits for its death, which may not come. */
+async function answerOrGiveUp<T>(
+  running: Promise<T>,
+  { clock, limitMs, signal }: { readonly clock: Clock; readonly limitMs: number; readonly signal: AbortSignal },
+): Promise<T | "given-up"> {
+  const wake = new AbortController();
+  const settled = new AbortController();
+  const onAbort = (): void => {
+    wake.abort();
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  const giveUp = async (): Promise<"given-up"> => {
+    await clock.sleep(limitMs, { signal: wake.signal }).catch(() => undefined);
+    await clock.sleep(REAP_GRACE_MS, { signal: settled.signal }).catch(() => undefined);
+    return "given-up";
+  };
+  try {
+    return await Promise.race([running, giveUp()]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    settled.abort();
+    wake.abort();
+  }
 }
 
 function noAnswer(doing: string, cause: SandboxError): SandboxError {

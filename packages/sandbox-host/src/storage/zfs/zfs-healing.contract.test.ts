@@ -1,7 +1,8 @@
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import type { Head, Storage } from "../storage.ts";
+import { eventually } from "../suite/suite-fixture.suite.ts";
 import { createPrivateCorner, type PrivateCorner } from "./private-daemon.suite.ts";
 import { createZfsStorage } from "./zfs-storage.ts";
 
@@ -45,7 +46,8 @@ describe("zfs-fuse that dies", () => {
       await expect(storage.seal(head, "s2", {}, call)).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
       await expect(readFile(corner.seen(join(head.path, "work")))).rejects.toMatchObject({ code: "ENOTCONN" });
 
-      await storage.open(call);
+      expect(await storage.open(call)).toEqual({ remounted: [{ token: "t1", generation: 1 }] });
+      expect(await storage.open(call)).toEqual({ remounted: [] });
       expect((await storage.status(call)).state).toBe("online");
       expect(await readFile(corner.seen(join(head.path, "work")), "utf8")).toBe("sealed");
       const sessions = await storage.inventory(call);
@@ -74,7 +76,7 @@ describe("zfs-fuse that dies", () => {
       await other.open(call);
 
       const restarted = createStorage(corner);
-      await restarted.open(call);
+      expect(await restarted.open(call)).toEqual({ remounted: [{ token: "t1", generation: 1 }] });
       expect(await readFile(corner.seen(join(head.path, "work")), "utf8")).toBe("sealed");
       expect((await readdir(corner.seen(head.path))).sort()).toEqual(["hello", "work"]);
     },
@@ -114,6 +116,139 @@ describe("zfs-fuse that dies", () => {
       await storage.open(call);
       expect(await readFile(corner.seen(join(head.path, "hello")), "utf8")).toBe("from the base");
       expect(await corner.countDaemons()).toBe(1);
+    },
+    DEADLINE_MS,
+  );
+
+  it(
+    "and was started again by somebody else shows in the status, by its mounts alone",
+    async () => {
+      await using corner = await createPrivateCorner();
+      const storage = createStorage(corner);
+      await storage.open(call);
+      const head = await createSession(corner, storage, "t1");
+      await corner.killDaemon();
+      await createStorage(corner, join(corner.home, "other")).open(call);
+      // The pool alone, without the mounts.
+      await corner.runner.run({
+        command: "zpool",
+        args: ["import", "-d", join(corner.home, "pool"), "-o", "cachefile=none", "-a"],
+        deadlineMs: 20_000,
+      });
+      expect(await storage.status(call)).toMatchObject({ state: "unavailable" });
+      await expect(storage.mountHead(head, call)).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
+      await storage.open(call);
+      expect((await storage.status(call)).state).toBe("online");
+      expect(await storage.mountHead(head, call)).toEqual(head);
+    },
+    DEADLINE_MS,
+  );
+
+  it(
+    "lets heads be unmounted that it had mounted",
+    async () => {
+      await using corner = await createPrivateCorner();
+      const storage = createStorage(corner);
+      await storage.open(call);
+      const head = await createSession(corner, storage, "t1");
+      const other = await createSession(corner, storage, "t2");
+      await corner.killDaemon();
+      await storage.unmountHead(head, call);
+      expect(await readFile(corner.mountTablePath, "utf8")).not.toContain(` ${head.path} `);
+      expect(await storage.open(call)).toEqual({ remounted: [{ token: other.token, generation: 1 }] });
+      expect((await storage.inventory(call)).map(({ token, heads }) => [token, heads[0]?.mounted])).toEqual([
+        ["t1", "no"],
+        ["t2", "yes"],
+      ]);
+    },
+    DEADLINE_MS,
+  );
+
+  it(
+    "while others work fails them, and none of their work is half of before and half of after",
+    async () => {
+      await using corner = await createPrivateCorner();
+      const storage = createStorage(corner);
+      await storage.open(call);
+      const head = await createSession(corner, storage, "t1");
+      const filling = Promise.withResolvers<void>();
+      const healed = Promise.withResolvers<void>();
+      const half = { name: "half", digest: "cd34" };
+      const making = storage
+        .createBase(
+          half,
+          async (directory) => {
+            await writeFile(corner.seen(join(directory, "before")), "x");
+            filling.resolve();
+            await healed.promise;
+            // The mount is gone, the directory below it is not.
+            await writeFile(corner.seen(join(directory, "after")), "x");
+          },
+          call,
+        )
+        .catch((thrown: unknown) => thrown);
+      await filling.promise;
+      await corner.killDaemon();
+      const opening = storage.open(call);
+      const during = await Promise.allSettled(Array.from({ length: 5 }, () => storage.inventory(call)));
+      for (const result of during)
+        if (result.status === "rejected") expect(result.reason).toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
+      expect(await opening).toEqual({ remounted: [{ token: "t1", generation: 1 }] });
+      healed.resolve();
+      expect(await making).toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
+      expect((await storage.listBases(call)).map(({ name }) => name)).toEqual(["mini"]);
+      await storage.createBase(half, (directory) => writeFile(corner.seen(join(directory, "whole")), "y"), call);
+      const made = await storage.createSession({ token: "t3", origin: { kind: "base", base: half }, marks: {} }, call);
+      expect(await readdir(corner.seen(made.path))).toEqual(["whole"]);
+      await storage.seal(head, "s1", {}, call);
+    },
+    DEADLINE_MS,
+  );
+
+  it(
+    "is healed in several attempts, the last of which tells all that was lost",
+    async () => {
+      await using corner = await createPrivateCorner();
+      const storage = createStorage(corner);
+      await storage.open(call);
+      await createSession(corner, storage, "t1");
+      await corner.killDaemon();
+      const image = join(corner.home, "pool", "pool.img");
+      const away = join(corner.home, "away.img");
+      await rename(image, away);
+      await writeFile(image, "no pool");
+      await expect(storage.open(call)).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
+      expect((await storage.status(call)).state).toBe("unavailable");
+      await expect(storage.inventory(call)).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
+      await rename(away, image);
+      expect(await createStorage(corner).open(call)).toEqual({ remounted: [{ token: "t1", generation: 1 }] });
+      expect(await storage.open(call)).toEqual({ remounted: [] });
+      expect(await storage.inventory(call)).toHaveLength(1);
+    },
+    DEADLINE_MS,
+  );
+
+  it(
+    "is told from one that hangs by a status that comes in time all the same",
+    async () => {
+      await using corner = await createPrivateCorner();
+      const storage = createStorage(corner);
+      await storage.open(call);
+      await createSession(corner, storage, "t1");
+      await corner.signalDaemon("SIGSTOP");
+      try {
+        const startedMs = performance.now();
+        expect((await storage.status(call)).state).toBe("unavailable");
+        expect(performance.now() - startedMs).toBeLessThan(5000);
+        const soon = { signal: AbortSignal.timeout(300) };
+        expect(await storage.status(soon)).toMatchObject({ state: "unavailable", detail: "no answer" });
+        await expect(storage.status({ signal: AbortSignal.abort() })).rejects.toMatchObject({ reason: "CANCELLED" });
+      } finally {
+        await corner.signalDaemon("SIGCONT");
+      }
+      await eventually(async () => {
+        expect((await storage.status(call)).state).toBe("online");
+      });
     },
     DEADLINE_MS,
   );

@@ -1,6 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, realpath, rm, stat, truncate, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, realpath, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -70,6 +70,21 @@ describe("a zfs home", () => {
         expect(mounts.find((line) => line.includes(` ${path} `))).toMatch(/ rw,nosuid,nodev,/);
       const outer = Number(await zfs("get", "-Hp", "-o", "value", "quota", `${pool}/sessions/t1`));
       expect(outer).toBe(3 * (head.refquotaBytes ?? 0));
+    },
+    DEADLINE_MS,
+  );
+
+  it(
+    "mounts a head over what was written to its place while it was not mounted",
+    async () => {
+      await using place = await createOpened();
+      const { head, storage } = place;
+      await storage.unmountHead(head, call);
+      await writeFile(join(head.path, "stray"), "x");
+      await storage.mountHead(head, call);
+      expect(await readdir(head.path)).toEqual(["hello"]);
+      await storage.destroySession("t1", call);
+      await expect(stat(head.path)).rejects.toMatchObject({ code: "ENOENT" });
     },
     DEADLINE_MS,
   );

@@ -5,15 +5,19 @@ import type { Layout } from "./layout.ts";
 import type { Mounts } from "./mounts.ts";
 import type { ZfsCommand } from "./zfs-command.ts";
 
-/** An opened pool and what works on it: what the nouns of the storage share. */
-export interface ZfsRoom {
+/** What works on any pool. */
+export interface ZfsTools {
   readonly zfs: ZfsCommand;
-  readonly layout: Layout;
   readonly mounts: Mounts;
-  readonly datasets: Datasets;
   readonly clock: Clock;
-  readonly flavor: Flavor;
   readonly limits: ZfsLimits;
+}
+
+/** An opened pool and what works on it: what the nouns of the storage share. */
+export interface ZfsRoom extends ZfsTools {
+  readonly layout: Layout;
+  readonly datasets: Datasets;
+  readonly flavor: Flavor;
 }
 
 export interface ZfsLimits {

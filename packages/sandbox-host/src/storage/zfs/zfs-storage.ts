@@ -1,21 +1,21 @@
-import { createHash } from "node:crypto";
-import { access, chmod, mkdir, realpath } from "node:fs/promises";
-import { join } from "node:path";
+import { access } from "node:fs/promises";
 import { type Clock, type CommandRunner, SandboxError, systemClock } from "@turnbox/core";
-import type { Storage, StorageCall } from "../storage.ts";
+import type { BaseRef, Storage, StorageCall } from "../storage.ts";
 import { createTurnstile } from "../turnstile.ts";
+import { createAdmission } from "./admission.ts";
 import { createBase, destroyBase, listBases } from "./bases.ts";
-import { type DaemonOptions, ensureDaemon, findDaemon } from "./daemon.ts";
-import { createDatasets } from "./datasets.ts";
+import { findDaemon } from "./daemon.ts";
 import { detectFlavor } from "./flavor.ts";
 import { createHead, destroyHead, mountHead, unmountHead } from "./heads.ts";
-import { createLayout } from "./layout.ts";
-import { createMounts, type MountTarget } from "./mounts.ts";
-import { destroyPool, ensurePool, readPoolStatus } from "./pool.ts";
-import { createSession, destroySession, inventory, usedBytes } from "./sessions.ts";
+import { createMounts } from "./mounts.ts";
+import { openRoom } from "./open-room.ts";
+import { makePlace } from "./place.ts";
+import { destroyPool } from "./pool.ts";
+import { createSession, destroySession, inventory, usedBytes, usedBytesOfAll } from "./sessions.ts";
 import { destroySnapshot, listSnapshots, seal } from "./snapshots.ts";
+import { createStatusProbe } from "./status.ts";
 import { createZfsCommand } from "./zfs-command.ts";
-import type { ZfsLimits, ZfsRoom } from "./zfs-room.ts";
+import type { ZfsLimits, ZfsRoom, ZfsTools } from "./zfs-room.ts";
 
 export interface ZfsStorageOptions {
   readonly runner: CommandRunner;
@@ -42,97 +42,84 @@ const DEFAULT_LIMITS: ZfsLimits = {
 
 /** Sessions as clones in a ZFS pool of the home's own, on OpenZFS 2 or zfs-fuse 0.7. */
 export function createZfsStorage(options: ZfsStorageOptions): Storage {
+  const clock = options.clock ?? systemClock;
+  const zfs = createZfsCommand({ runner: options.runner, clock, deadlineMs: options.commandDeadlineMs ?? 20_000 });
+  const mounts = createMounts({ zfs, clock, mountTablePath: options.mountTablePath ?? "/proc/self/mountinfo" });
+  const tools: ZfsTools = { zfs, mounts, clock, limits: { ...DEFAULT_LIMITS, ...options.limits } };
   const turns = createTurnstile();
+  const admission = createAdmission(clock);
   let room: ZfsRoom | undefined;
 
   const opened = (): ZfsRoom => {
     if (room === undefined) throw new SandboxError("STORAGE_UNAVAILABLE", "the storage is not open");
     return room;
   };
-  const ofSession = <T>(token: string, { signal }: StorageCall, work: (room: ZfsRoom) => Promise<T>): Promise<T> =>
-    turns.pass(`session ${token}`, () => work(opened()), signal);
-  const ofBase = <T>(name: string, { signal }: StorageCall, work: (room: ZfsRoom) => Promise<T>): Promise<T> =>
-    turns.pass(`base ${name}`, () => work(opened()), signal);
+  type Work<T> = (room: ZfsRoom, call: StorageCall) => Promise<T>;
+  const look = async <T>(call: StorageCall, work: Work<T>): Promise<T> =>
+    await admission.run(call.signal, (signal) => work(opened(), { signal }));
+  const inTurn = <T>(key: string, call: StorageCall, work: Work<T>): Promise<T> =>
+    look(call, (r, inner) => turns.pass(key, () => work(r, inner), inner.signal));
+  const ofSession = <T>(token: string, call: StorageCall, work: Work<T>): Promise<T> =>
+    inTurn(`session ${token}`, call, work);
+  const ofBase = <T>({ name, digest }: BaseRef, call: StorageCall, work: Work<T>): Promise<T> =>
+    inTurn(`base ${name}@${digest}`, call, work);
+  const readStatus = createStatusProbe(() => ({ room: opened(), admission: admission.state }));
 
   return {
     kind: "zfs",
     capabilities: { snapshots: "supported" },
-    open: (call) =>
+    open: ({ signal }) =>
       turns.pass(
         "open",
         async () => {
-          room = await openRoom(options, call.signal);
+          const layout = await makePlace(options);
+          const open = await openRoom({ tools, layout, poolSizeBytes: options.poolSizeBytes, admission }, signal);
+          room = open.room;
+          admission.open();
+          return { remounted: open.remounted };
         },
-        call.signal,
+        signal,
       ),
-    status: async ({ signal }) => {
-      const { zfs, layout } = opened();
-      return await readPoolStatus(zfs, layout, signal);
-    },
-    createBase: (base, fill, call) =>
-      ofBase(`${base.name}@${base.digest}`, call, (r) => createBase(r, base, { ...call, fill })),
-    listBases: async (call) => await listBases(opened(), call),
-    destroyBase: (base, call) => ofBase(`${base.name}@${base.digest}`, call, (r) => destroyBase(r, base, call)),
-    createSession: (spec, call) => ofSession(spec.token, call, (r) => createSession(r, spec, call)),
-    createHead: (spec, call) => ofSession(spec.token, call, (r) => createHead(r, spec, call)),
-    mountHead: (head, call) => ofSession(head.token, call, (r) => mountHead(r, head, call)),
-    unmountHead: (head, call) => ofSession(head.token, call, (r) => unmountHead(r, head, call)),
-    destroyHead: (head, call) => ofSession(head.token, call, (r) => destroyHead(r, head, call)),
-    destroySession: (token, call) => ofSession(token, call, (r) => destroySession(r, token, call)),
-    seal: (head, name, marks, call) => ofSession(head.token, call, (r) => seal(r, head, { ...call, name, marks })),
-    listSnapshots: async (token, call) => await listSnapshots(opened(), token, call),
-    destroySnapshot: (snapshot, call) => ofSession(snapshot.token, call, (r) => destroySnapshot(r, snapshot, call)),
-    usedBytes: async (token, call) => await usedBytes(opened(), token, call),
-    inventory: async (call) => await inventory(opened(), call),
-    destroyAll: (call) =>
+    status: async ({ signal }) => await readStatus(signal),
+    createBase: (base, fill, call) => ofBase(base, call, (r, c) => createBase(r, base, { ...c, fill })),
+    listBases: (call) => look(call, listBases),
+    destroyBase: (base, call) => ofBase(base, call, (r, c) => destroyBase(r, base, c)),
+    createSession: (spec, call) => ofSession(spec.token, call, (r, c) => createSession(r, spec, c)),
+    createHead: (spec, call) => ofSession(spec.token, call, (r, c) => createHead(r, spec, c)),
+    mountHead: (head, call) => ofSession(head.token, call, (r, c) => mountHead(r, head, c)),
+    unmountHead: (head, call) => ofSession(head.token, call, (r, c) => unmountHead(r, head, c)),
+    destroyHead: (head, call) => ofSession(head.token, call, (r, c) => destroyHead(r, head, c)),
+    destroySession: (token, call) => ofSession(token, call, (r, c) => destroySession(r, token, c)),
+    seal: (head, name, marks, call) => ofSession(head.token, call, (r, c) => seal(r, head, { ...c, name, marks })),
+    listSnapshots: (token, call) => look(call, (r, c) => listSnapshots(r, token, c)),
+    destroySnapshot: (snapshot, call) => ofSession(snapshot.token, call, (r, c) => destroySnapshot(r, snapshot, c)),
+    usedBytes: (token, call) => look(call, (r, c) => usedBytes(r, token, c)),
+    usedBytesOfAll: (call) => look(call, usedBytesOfAll),
+    inventory: (call) => look(call, inventory),
+    destroyAll: ({ signal }) =>
       turns.pass(
         "open",
         async () => {
+          await admission.close();
           room = undefined;
-          await destroyAll(options, call.signal);
+          await destroyAll(options, tools, signal);
         },
-        call.signal,
+        signal,
       ),
   };
 }
 
-interface Parts extends Pick<ZfsRoom, "zfs" | "layout" | "mounts" | "clock" | "limits"> {
-  readonly daemon: DaemonOptions;
-}
-
-async function createParts(options: ZfsStorageOptions): Promise<Parts> {
-  const clock = options.clock ?? systemClock;
-  await mkdir(options.home, { recursive: true, mode: 0o700 });
-  const home = await realpath(options.home);
-  const poolDirectory = join(home, "pool");
-  await mkdir(poolDirectory, { recursive: true, mode: 0o700 });
-  const mountRoot = await makeMountRoot(options.mountRoot ?? join(home, "mnt"));
-  const homeId = createHash("sha256").update(home).digest("hex").slice(0, 32);
-  const layout = createLayout({ homeId, poolDirectory, mountRoot });
-  const zfs = createZfsCommand({ runner: options.runner, clock, deadlineMs: options.commandDeadlineMs ?? 20_000 });
-  const mounts = createMounts({ zfs, clock, mountTablePath: options.mountTablePath ?? "/proc/self/mountinfo" });
-  const daemon = { zfs, mounts, clock, directory: poolDirectory, mountRoot };
-  return { zfs, layout, mounts, clock, daemon, limits: { ...DEFAULT_LIMITS, ...options.limits } };
-}
-
-async function openRoom(options: ZfsStorageOptions, signal: AbortSignal): Promise<ZfsRoom> {
-  const { daemon, ...parts } = await createParts(options);
-  const { zfs, layout, clock } = parts;
-  const flavor = await detectFlavor(zfs, signal);
-  const lost = flavor === "zfs-fuse" ? await ensureDaemon(daemon, signal) : [];
-  await ensurePool({ zfs, layout, sizeBytes: options.poolSizeBytes }, signal);
-  const room = { ...parts, flavor, datasets: createDatasets({ zfs, layout, clock, flavor }) };
-  await mountAgain(room, lost, signal);
-  return room;
-}
-
 /** The pool goes first: while anything of it is in use, all stays. */
-async function destroyAll(options: ZfsStorageOptions, signal: AbortSignal): Promise<void> {
+async function destroyAll(
+  options: ZfsStorageOptions,
+  { zfs, mounts, clock, limits }: ZfsTools,
+  signal: AbortSignal,
+): Promise<void> {
   if (!(await exists(options.home))) return;
-  const { zfs, layout, mounts, clock, daemon, limits } = await createParts(options);
+  const layout = await makePlace(options);
   const flavor = await detectFlavor(zfs, signal);
   const patience = { clock, flavor, patienceMs: limits.destroyPatienceMs, signal };
-  if (flavor === "openzfs" || (await findDaemon(daemon, signal)) === "present") {
+  if (flavor === "openzfs" || (await findDaemon({ zfs, mounts, clock, layout }, signal)) === "present") {
     for (const { source, path } of await mounts.below(layout.mountRoot)) {
       if (source.startsWith(`${layout.pool}/`)) await mounts.unmount({ dataset: source, path }, patience);
     }
@@ -147,29 +134,4 @@ async function exists(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-/** Passable for the sandbox's users, listable for none of them: the names below are not theirs to see. */
-async function makeMountRoot(path: string): Promise<string> {
-  await mkdir(path, { recursive: true });
-  await chmod(path, 0o711);
-  return await realpath(path);
-}
-
-/** Mounts what was mounted before the daemon died, one by one. */
-async function mountAgain(room: ZfsRoom, lost: readonly MountTarget[], signal: AbortSignal): Promise<void> {
-  const paths: string[] = [];
-  for (const head of new Map(lost.map((target) => [target.path, target])).values()) {
-    if (!head.dataset.startsWith(`${room.layout.sessions}/`)) continue;
-    if ((await room.datasets.find(head.dataset, signal)) === undefined) continue;
-    await room.mounts.mount(head, signal);
-    paths.push(head.path);
-  }
-  const alive = await room.mounts.answering(paths, signal);
-  const silent = paths.filter((path) => !alive.has(path));
-  if (silent.length > 0)
-    throw new SandboxError(
-      "STORAGE_UNAVAILABLE",
-      `${silent.length} of ${paths.length} heads do not answer after a mount`,
-    );
 }

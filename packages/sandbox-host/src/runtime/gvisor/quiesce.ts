@@ -1,0 +1,34 @@
+import { type GvisorContext, liveState } from "./context.ts";
+import { execFiles, listExecFiles, removeExecFiles } from "./exec-files.ts";
+import { endHostClients, findHostClients } from "./host-clients.ts";
+import type { TreeKiller } from "./tree-killer.ts";
+
+/**
+ * Ends the executions of earlier instances whose process still runs. Such an execution has a file, and its process inside
+ * is alive, by its own word or because its host-side command still waits for it. Where the process has exited, what it
+ * left in the background lives on, and only the file goes.
+ */
+export async function quiesceContainer(
+  context: GvisorContext,
+  id: string,
+  { treeKiller, signal }: { readonly treeKiller: TreeKiller; readonly signal: AbortSignal },
+): Promise<void> {
+  signal.throwIfAborted();
+  const { layout, clock } = context;
+  const foreign = (marker: string | undefined): boolean => marker === undefined || !context.ownExecs.has(marker);
+  const files = [...(await listExecFiles(layout, id))].filter(([marker]) => foreign(marker));
+  const clients = (await findHostClients(layout, id)).filter(
+    ({ subcommand, marker }) => subcommand === "exec" && foreign(marker),
+  );
+  if (files.length > 0 && (await liveState(context, id)) !== undefined) {
+    const records = files.map(([marker, pid]) => ({ marker, pid }));
+    const led = await treeKiller.findLed(id, records);
+    for (const { marker, pid } of records) {
+      if (!led.has(marker) && !clients.some((client) => client.marker === marker)) continue;
+      signal.throwIfAborted();
+      await treeKiller.kill(id, pid > 0 ? { marker, pid } : { marker });
+    }
+  }
+  await endHostClients(clients, clock);
+  for (const [marker] of files) await removeExecFiles(execFiles(layout, id, marker));
+}

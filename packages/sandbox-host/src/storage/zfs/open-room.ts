@@ -1,0 +1,75 @@
+import { SandboxError } from "@turnbox/core";
+import type { HeadRef } from "../storage.ts";
+import type { Admission } from "./admission.ts";
+import { type DaemonCondition, examineDaemon, reviveDaemon } from "./daemon.ts";
+import { createDatasets } from "./datasets.ts";
+import { detectFlavor } from "./flavor.ts";
+import { headOf, type Layout } from "./layout.ts";
+import { createLostMounts } from "./lost-mounts.ts";
+import type { MountTarget } from "./mounts.ts";
+import { ensurePool } from "./pool.ts";
+import type { ZfsRoom, ZfsTools } from "./zfs-room.ts";
+
+export interface OpeningOptions {
+  readonly tools: ZfsTools;
+  readonly layout: Layout;
+  readonly poolSizeBytes: number;
+  readonly admission: Admission;
+}
+
+/** OpenZFS is part of the kernel: it does not die alone. */
+const WELL: DaemonCondition = { presence: "answers", lost: [] };
+
+/**
+ * Brings daemon, pool and mounts to where they serve. The admission is closed before anything that others may rely on is
+ * taken away, and opened again by the caller; where this throws, it stays as it is by then.
+ */
+export async function openRoom(
+  { tools, layout, poolSizeBytes, admission }: OpeningOptions,
+  signal: AbortSignal,
+): Promise<{ readonly room: ZfsRoom; readonly remounted: readonly HeadRef[] }> {
+  const { zfs, clock } = tools;
+  const flavor = await detectFlavor(zfs, signal);
+  const daemon = { ...tools, layout };
+  const condition = flavor === "zfs-fuse" ? await examineDaemon(daemon, signal) : WELL;
+  const record = createLostMounts(layout.poolDirectory);
+  const lost = byPath([...(await record.read()), ...condition.lost]);
+  if (condition.presence === "absent" || lost.length > 0) await admission.close();
+  if (condition.lost.length > 0) await record.write(lost);
+  await reviveDaemon(daemon, condition, signal);
+  await ensurePool({ zfs, layout, sizeBytes: poolSizeBytes }, signal);
+  const room = { ...tools, layout, flavor, datasets: createDatasets({ zfs, layout, clock, flavor }) };
+  const remounted = await mountAgain(room, lost, signal);
+  await record.clear();
+  return { room, remounted };
+}
+
+/** Mounts what was mounted before the daemon died, one by one. Bases are not: nothing reads them there. */
+async function mountAgain(
+  room: ZfsRoom,
+  lost: readonly MountTarget[],
+  signal: AbortSignal,
+): Promise<readonly HeadRef[]> {
+  const heads: HeadRef[] = [];
+  const paths: string[] = [];
+  for (const target of lost) {
+    const head = headOf(room.layout, target.dataset);
+    if (head === undefined || (await room.datasets.find(target.dataset, signal)) === undefined) continue;
+    await room.mounts.mount(target, signal);
+    heads.push(head);
+    paths.push(target.path);
+  }
+  const alive = await room.mounts.answering(paths, signal);
+  const silent = paths.filter((path) => !alive.has(path));
+  if (silent.length > 0)
+    throw new SandboxError(
+      "STORAGE_UNAVAILABLE",
+      `${silent.length} of ${paths.length} heads do not answer after a mount`,
+    );
+  return heads;
+}
+
+/** One for each path: a path mounted over is in the table several times. */
+function byPath(targets: readonly MountTarget[]): readonly MountTarget[] {
+  return [...new Map(targets.map((target) => [target.path, target])).values()];
+}

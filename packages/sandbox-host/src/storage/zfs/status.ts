@@ -1,0 +1,54 @@
+import { SandboxError } from "@turnbox/core";
+import type { StorageStatus } from "../storage.ts";
+import type { Admission } from "./admission.ts";
+import { readPoolStatus, unavailable } from "./pool.ts";
+import type { ZfsRoom } from "./zfs-room.ts";
+
+const NEVER = new AbortController().signal;
+
+/**
+ * Reads the status. Those who ask at the same time share one look, which goes on when an asker leaves: where something
+ * hangs, each further look would leave one more child behind.
+ */
+export function createStatusProbe(
+  find: () => { readonly room: ZfsRoom; readonly admission: Admission["state"] },
+): (signal: AbortSignal) => Promise<StorageStatus> {
+  let looking: Promise<StorageStatus> | undefined;
+  return async (signal) => {
+    const { room, admission } = find();
+    if (admission === "closed") return unavailable("being opened again");
+    looking ??= look(room).finally(() => {
+      looking = undefined;
+    });
+    return await orTimeout(looking, signal);
+  };
+}
+
+async function look({ zfs, layout, mounts }: ZfsRoom): Promise<StorageStatus> {
+  const [pool, mounted] = await Promise.all([
+    readPoolStatus(zfs, layout, NEVER),
+    mounts.dead(layout.mountRoot, NEVER).then(
+      (dead) => (dead.length === 0 ? "well" : `${dead.length} mounts of a dead daemon`),
+      (thrown: unknown) => SandboxError.from(thrown).message,
+    ),
+  ]);
+  if (pool.state === "unavailable" || mounted === "well") return pool;
+  return { ...pool, state: "unavailable", detail: mounted };
+}
+
+/** A timeout of the asker's is an answer too; any other end of its signal is its own affair. */
+async function orTimeout(looking: Promise<StorageStatus>, signal: AbortSignal): Promise<StorageStatus> {
+  const left = Promise.withResolvers<StorageStatus>();
+  const onAbort = (): void => {
+    const reason = SandboxError.from(signal.reason);
+    if (reason.reason === "DEADLINE_EXCEEDED") left.resolve(unavailable("no answer"));
+    else left.reject(reason);
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  try {
+    return await Promise.race([looking, left.promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
