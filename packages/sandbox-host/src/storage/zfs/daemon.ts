@@ -11,6 +11,7 @@ const PROBE_DEADLINE_MS = 3000;
 const START_DEADLINE_MS = 10_000;
 /** A killed daemon holds its lock until the kernel has taken its memory and mounts apart, most of a second. */
 const START_PATIENCE_MS = 15_000;
+const SILENCE_PATIENCE_MS = 6_000;
 const POLL_MS = 100;
 const NEVER = new AbortController().signal;
 
@@ -34,7 +35,7 @@ export interface DaemonCondition {
  */
 export async function examineDaemon(options: DaemonOptions, signal: AbortSignal): Promise<DaemonCondition> {
   const { mounts, layout } = options;
-  const presence = await probe(options.zfs, signal);
+  const presence = await probeThroughDeath(options, signal);
   if (presence === "silent")
     throw new SandboxError("STORAGE_UNAVAILABLE", "the zfs-fuse daemon runs and does not answer");
   const lost =
@@ -66,6 +67,19 @@ export async function findDaemon(options: DaemonOptions, signal: AbortSignal): P
   const { presence, lost } = await examineDaemon(options, signal);
   for (const { path } of lost) await options.mounts.detach(path, signal);
   return presence === "answers" ? "present" : "absent";
+}
+
+/** A daemon that dies is silent before it is gone, for seconds on a busy machine: silence has to last to be believed. */
+async function probeThroughDeath(
+  { zfs, clock }: DaemonOptions,
+  signal: AbortSignal,
+): Promise<"answers" | "silent" | "absent"> {
+  const startedMs = clock.monotonicMs();
+  for (;;) {
+    const presence = await probe(zfs, signal);
+    if (presence !== "silent" || clock.monotonicMs() - startedMs > SILENCE_PATIENCE_MS) return presence;
+    await clock.sleep(POLL_MS, { signal });
+  }
 }
 
 async function probe(zfs: ZfsCommand, signal: AbortSignal): Promise<"answers" | "silent" | "absent"> {
