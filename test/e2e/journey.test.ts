@@ -104,6 +104,19 @@ describe("the journey by the command line", () => {
     await server.cli("rm", id);
   }, 60_000);
 
+  it("freezes processes with pause, refuses tools, and lets them go on with resume", async () => {
+    const id = await create();
+    await sh(id, "(while :; do echo x >> ticks; sleep 0.05; done) >/dev/null 2>&1 &");
+    expect(await server.json("pause", id)).toMatchObject({ state: "paused" });
+    const refused = await server.cli("exec", id, "--no-stdin", "--json", "--", "true");
+    expect(refused.stdout).toContain("SESSION_PAUSED");
+    expect(await server.json("resume", id)).toMatchObject({ state: "active" });
+    const count = async (): Promise<number> => Number(await sh(id, "wc -l < ticks"));
+    const before = await count();
+    await poll("the process to go on", async () => ((await count()) > before ? true : undefined));
+    await server.cli("rm", id);
+  }, 60_000);
+
   it("answers the same turn for the same key, and counts a failed one", async () => {
     const id = await create();
     const first = await server.json("turn", id, "--key", "t1");

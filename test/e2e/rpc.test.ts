@@ -130,7 +130,7 @@ describe("plain JSON over HTTP/1.1", () => {
     expect([sessionId.body["code"], reasonOf(sessionId)]).toEqual(["invalid_argument", "INVALID_ARGUMENT"]);
     const missing = await post(
       host.url,
-      "turnbox.host.v1.SessionService/PauseSession",
+      "turnbox.host.v1.SessionService/RepairSession",
       { sessionId: host.sessionId },
       host.token,
     );

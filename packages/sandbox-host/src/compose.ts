@@ -13,6 +13,7 @@ import { createCreateSession } from "./session/create.ts";
 import { createDestroySession } from "./session/destroy.ts";
 import { createIntents } from "./session/intent.ts";
 import { startKeeper } from "./session/keeper.ts";
+import { createPauseSession, createResumeSession } from "./session/pause.ts";
 import { createReaper } from "./session/reaper.ts";
 import { createReceipts } from "./session/receipts.ts";
 import { recoverSessions } from "./session/recover.ts";
@@ -153,6 +154,8 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
       assertRoom,
     }),
     destroySession,
+    pauseSession: createPauseSession({ runtime, containers, intents, log }),
+    resumeSession: createResumeSession({ containers }),
     executeTool: createExecuteTool({ ledger: createLedger({ records, clock }), runBash }),
     completeTurn: createCompleteTurn({ records, receipts, intents, storage, clock, assertRoom }),
     rollbackSession: createRollbackSession({

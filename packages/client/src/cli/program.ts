@@ -11,6 +11,7 @@ import { registerReset } from "./verb/reset.ts";
 import { registerRm } from "./verb/rm.ts";
 import { registerRollback } from "./verb/rollback.ts";
 import { registerTemplate } from "./verb/template.ts";
+import { registerPause, registerResume } from "./verb/pause.ts";
 import { registerTurn } from "./verb/turn.ts";
 import { registerUp } from "./verb/up.ts";
 
@@ -25,6 +26,8 @@ const VERBS = [
   registerConnect,
   registerExec,
   registerTurn,
+  registerPause,
+  registerResume,
   registerLog,
   registerRollback,
   registerRm,

@@ -283,7 +283,7 @@ describe("SandboxControlService", () => {
   });
 
   it("says that a method is not there yet, with a reason", async () => {
-    expect(await refusal(createServer().sandboxes().pauseSandbox({ sandboxId: "s" }))).toMatchObject({
+    expect(await refusal(createServer().sandboxes().forkSandbox({ sandboxId: "s" }))).toMatchObject({
       reason: "UNIMPLEMENTED",
     });
   });

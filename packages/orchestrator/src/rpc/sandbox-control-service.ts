@@ -1,12 +1,21 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { ANY_TENANT, DEFAULT_TENANT, invalidArgument, parseKey, parseLabels, type TokenSigner } from "@turnbox/core";
+import {
+  ANY_TENANT,
+  DEFAULT_TENANT,
+  invalidArgument,
+  parseEnum,
+  parseKey,
+  parseLabels,
+  type TokenSigner,
+} from "@turnbox/core";
 import { principalOf } from "@turnbox/core/server";
 import type {
   ImportTemplateRequest,
   SandboxControlService,
 } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
 import type { ImportTemplateHeader } from "@turnbox/protocol/turnbox/host/v1/host_pb";
+import { ToolsPolicy } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import type { ControlCall, SandboxControl } from "../control/sandbox-control.ts";
 import { fromCreateRequest, toWireCapabilities, toWireSandbox, toWireTemplate } from "./convert.ts";
 import { grantedTime, grantedVerbs } from "./grant.ts";
@@ -17,6 +26,13 @@ export interface SandboxControlServiceOptions {
   /** Signs the tokens of `ConnectSandbox`. */
   readonly signer: TokenSigner;
 }
+
+const TOOLS: ReadonlyMap<number, "wait" | "refuse" | "kill"> = new Map([
+  [ToolsPolicy.UNSPECIFIED, "wait"],
+  [ToolsPolicy.WAIT, "wait"],
+  [ToolsPolicy.REFUSE, "refuse"],
+  [ToolsPolicy.KILL, "kill"],
+]);
 
 /** Whoever speaks for all tenants works, where one is needed, for the default one. */
 function callOf(context: HandlerContext): ControlCall {
@@ -66,6 +82,18 @@ export function createSandboxControlService({
         ...time,
       });
       return { url, token: token.reveal(), expiresAt: timestampFromMs(expiresAtMs), sessionId, sandboxId };
+    },
+    pauseSandbox: async ({ sandboxId, idempotencyKey, tools }, context) => {
+      const request = {
+        sandboxId,
+        idempotencyKey: parseKey("idempotency_key", idempotencyKey),
+        tools: parseEnum("tools", tools, TOOLS),
+      };
+      return { sandbox: toWireSandbox(await control.pauseSandbox(request, callOf(context))) };
+    },
+    resumeSandbox: async ({ sandboxId, idempotencyKey }, context) => {
+      const request = { sandboxId, idempotencyKey: parseKey("idempotency_key", idempotencyKey) };
+      return { sandbox: toWireSandbox(await control.resumeSandbox(request, callOf(context))) };
     },
     getCapabilities: async (_request, context) => ({
       capabilities: toWireCapabilities(await control.capabilities(callOf(context))),

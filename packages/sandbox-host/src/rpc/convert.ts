@@ -155,7 +155,7 @@ export function toWireCapabilities(host: {
   return create(CapabilitiesSchema, {
     snapshots,
     rollback: snapshots,
-    pause: false,
+    pause: true,
     launchProcess: false,
     deepPause: false,
     pausePreservesProcesses: host.runtime.pausePreservesProcesses === "yes",

@@ -5,6 +5,7 @@ import type { Records } from "../record/records.ts";
 import type { ContainerLimits, Runtime } from "../runtime/runtime.ts";
 import type { CreateSession } from "../session/create.ts";
 import type { DestroySession } from "../session/destroy.ts";
+import type { PauseSession, ResumeSession } from "../session/pause.ts";
 import type { Receipts } from "../session/receipts.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Storage } from "../storage/storage.ts";
@@ -28,6 +29,8 @@ export interface Host {
   readonly stopping: AbortSignal;
   readonly createSession: CreateSession;
   readonly destroySession: DestroySession;
+  readonly pauseSession: PauseSession;
+  readonly resumeSession: ResumeSession;
   readonly executeTool: ExecuteTool;
   readonly completeTurn: CompleteTurn;
   readonly rollbackSession: RollbackSession;

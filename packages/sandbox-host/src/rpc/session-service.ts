@@ -16,14 +16,23 @@ import {
   OnTimeout,
   type Session as WireSession,
   type SessionService,
+  ToolsPolicy,
 } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { assertGeneration } from "../session/generation.ts";
 import type { Session } from "../session/session.ts";
 import { canonicalRequest } from "./canonical.ts";
 import { SESSION_STATES, toWireCapabilities, toWireSession } from "./convert.ts";
 import type { Host } from "./host.ts";
+import { parseDrain } from "./drain.ts";
 import { pageOf } from "./paging.ts";
 import { signalOf } from "./signal.ts";
+
+const TOOLS: ReadonlyMap<number, "wait" | "refuse" | "kill"> = new Map([
+  [ToolsPolicy.UNSPECIFIED, "wait"],
+  [ToolsPolicy.WAIT, "wait"],
+  [ToolsPolicy.REFUSE, "refuse"],
+  [ToolsPolicy.KILL, "kill"],
+]);
 
 /** SessionService: parse, call the use case, convert. */
 export function createSessionService(host: Host): Partial<ServiceImpl<typeof SessionService>> {
@@ -75,6 +84,30 @@ export function createSessionService(host: Host): Partial<ServiceImpl<typeof Ses
         }),
         page: { nextPageToken: page.nextPageToken },
       };
+    },
+
+    pauseSession: async (request, context) => {
+      const session = find(request.sessionId, context);
+      const policy = parseEnum("tools", request.tools, TOOLS);
+      const wait = parseDrain("drain_timeout", request.drainTimeout) ?? host.defaults.pauseDrainTimeoutMs;
+      const pause = {
+        expectedGeneration: request.expectedGeneration,
+        late: policy === "kill" ? "kill" : "refuse",
+        drainTimeoutMs: policy === "refuse" ? 0 : wait,
+      } as const;
+      await host.pauseSession(session, pause, { signal: signalOf(host, request.idempotencyKey, context) });
+      return { session: await show(host, session) };
+    },
+
+    resumeSession: async (request, context) => {
+      const session = find(request.sessionId, context);
+      const { expectedGeneration } = request;
+      await host.resumeSession(
+        session,
+        { expectedGeneration },
+        { signal: signalOf(host, request.idempotencyKey, context) },
+      );
+      return { session: await show(host, session) };
     },
 
     destroySession: async (request, context) => {

@@ -1,11 +1,9 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { durationMs } from "@bufbuild/protobuf/wkt";
-import { invalidArgument, parseEnum, parseKey } from "@turnbox/core";
+import { parseEnum, parseKey } from "@turnbox/core";
 import { principalOf } from "@turnbox/core/server";
 import { ToolsPolicy } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import {
   ProcessesPolicy,
-  type RollbackSessionRequest,
   RollbackSessionRequestSchema,
   SnapshotKind as WireKind,
   type SnapshotService,
@@ -15,6 +13,7 @@ import type { Session } from "../session/session.ts";
 import { canonicalRequest } from "./canonical.ts";
 import { toWireSnapshot, TURN_OUTCOMES } from "./convert.ts";
 import type { Host } from "./host.ts";
+import { parseDrain } from "./drain.ts";
 import { pageOf } from "./paging.ts";
 import { show, spaceUsed } from "./session-service.ts";
 import { signalOf } from "./signal.ts";
@@ -95,6 +94,7 @@ export function createSnapshotService(host: Host): Partial<ServiceImpl<typeof Sn
     rollbackSession: async (request, context) => {
       const session = find(request.sessionId, context);
       parseEnum("processes", request.processes, PROCESSES);
+      const wait = parseDrain("drain_timeout", request.drainTimeout) ?? host.defaults.pauseDrainTimeoutMs;
       const result = await host.rollbackSession(
         session,
         {
@@ -102,7 +102,7 @@ export function createSnapshotService(host: Host): Partial<ServiceImpl<typeof Sn
           payload: canonicalRequest(RollbackSessionRequestSchema, { ...request, idempotencyKey: "" }),
           snapshotId: request.snapshotId,
           expectedGeneration: request.expectedGeneration,
-          drainTimeoutMs: parseDrain(request, host.defaults.pauseDrainTimeoutMs),
+          drainTimeoutMs: parseEnum("tools", request.tools, TOOLS) === "refuse" ? 0 : wait,
         },
         { signal: signalOf(host, request.idempotencyKey, context) },
       );
@@ -113,14 +113,4 @@ export function createSnapshotService(host: Host): Partial<ServiceImpl<typeof Sn
       };
     },
   };
-}
-
-const MAX_DRAIN_MS = 3_600_000;
-
-function parseDrain(request: RollbackSessionRequest, defaultMs: number): number {
-  if (parseEnum("tools", request.tools, TOOLS) === "refuse") return 0;
-  if (request.drainTimeout === undefined) return defaultMs;
-  const ms = durationMs(request.drainTimeout);
-  if (ms < 0 || ms > MAX_DRAIN_MS) throw invalidArgument("drain_timeout", "must be from 0 to 3600 s");
-  return ms;
 }

@@ -19,6 +19,9 @@ export interface Session {
   readonly gate: Gate;
   /** Aborts when the session is destroyed; whatever works for the session listens to it. */
   readonly lifetime: AbortController;
+  /** Aborts when the tool calls that run now are to be killed. */
+  readonly interrupt: AbortSignal;
+  killTools(): void;
   /** An operation that failed and could not be undone; the next one in `serial` has to end it first. */
   leftover: IntentRow | null;
   /**
@@ -31,7 +34,17 @@ export interface Session {
 export function createSession(first: SessionRow, records: Records): Session {
   let row = first;
   const commits = createSerial();
+  let interrupt = new AbortController();
   return {
+    get interrupt() {
+      return interrupt.signal;
+    },
+    killTools: () => {
+      // Calls that come later have a signal of their own.
+      const running = interrupt;
+      interrupt = new AbortController();
+      running.abort();
+    },
     get row() {
       return row;
     },

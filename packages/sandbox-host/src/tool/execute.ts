@@ -42,7 +42,10 @@ export function createExecuteTool(deps: { readonly ledger: Ledger; readonly runB
     const payload = canonicalJson([tool.name, call.parameters, Buffer.from(call.stdin).toString("base64")]);
     return await deps.ledger.once(session, { callId: call.callId, payload }, async () => {
       using _place = enter(session, call);
-      return await run[tool.name](session, { ...call, kill: AbortSignal.any([call.kill, session.lifetime.signal]) });
+      return await run[tool.name](session, {
+        ...call,
+        kill: AbortSignal.any([call.kill, session.lifetime.signal, session.interrupt]),
+      });
     });
   };
 }

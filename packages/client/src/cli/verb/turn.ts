@@ -16,9 +16,7 @@ export function registerTurn(program: Command, invocation: Invocation): void {
   withExamples(
     withServerOptions(program.command("turn <id>"))
       .summary("seal a turn with a snapshot")
-      .description(
-        "Seal the present files of a sandbox as a turn. A turn without changes answers with the last snapshot.",
-      )
+      .description("Seal the present files of a sandbox as a turn.")
       .option("--key <key>", "your name for the turn; the same key twice is one turn")
       .addOption(
         new Option("--outcome <outcome>", "how the turn went").choices(Object.keys(OUTCOMES)).default("succeeded"),
