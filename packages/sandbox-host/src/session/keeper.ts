@@ -45,13 +45,19 @@ async function forget({ records, clock, log }: Deps, signal: AbortSignal): Promi
   }
 }
 
-/** The freeze of a stop ends with the start: background processes go on before anybody calls. */
-async function thaw({ registry, containers, log }: Deps, signal: AbortSignal): Promise<void> {
+/**
+ * The freeze of a stop ends with the start: background processes go on before anybody calls. A container that is gone,
+ * as after a reboot, is replaced when it is needed and not before.
+ */
+async function thaw({ registry, runtime, containers, log }: Deps, signal: AbortSignal): Promise<void> {
   for (const session of registry.all()) {
     if (signal.aborted) return;
-    if (session.row.phase.kind !== "active" || session.row.container === null) continue;
-    await containers.ensure(session, { signal }).catch((err: unknown) => {
-      log.warn({ err, sessionId: session.row.id }, "a sandbox could not be taken up again yet");
-    });
+    const { phase, container, id: sessionId } = session.row;
+    if (phase.kind !== "active" || container === null) continue;
+    try {
+      if ((await runtime.liveness(container, { signal })) === "paused") await containers.ensure(session, { signal });
+    } catch (err) {
+      log.warn({ err, sessionId }, "a sandbox could not be taken up again yet");
+    }
   }
 }

@@ -233,6 +233,22 @@ describe("a restart", () => {
     expect(again.row).toMatchObject({ container: session.row.container, generation: 1 });
   });
 
+  it("thaws what the stop froze before anybody calls, and boots nothing that is gone", async () => {
+    const before = await startTestHost();
+    const [frozen, gone] = [await before.create(), await before.create()];
+    for (const session of [frozen, gone]) await before.bash(session, "echo boot");
+    await before.runtime.pause(frozen.row.container ?? "", { signal: SIGNAL });
+    before.runtime.crash(gone.row.container ?? "", "lost");
+    await using after = await before.restart();
+    const liveness = (id: string | null) => after.runtime.liveness(id ?? "", { signal: SIGNAL });
+    await until(async () => (await liveness(frozen.row.container)) === "running");
+    expect(after.host.registry.get(gone.row.id, HOME).row).toMatchObject({
+      container: gone.row.container,
+      generation: 1,
+    });
+    expect(await liveness(gone.row.container)).toBe("gone");
+  });
+
   it("undoes a create that was cut off", async () => {
     const before = await startTestHost();
     const hold = before.storage.faults.holdNext("createSession");
