@@ -11,7 +11,7 @@ import { createLayout } from "./layout.ts";
 import { listContainers, removeLeftovers } from "./leftovers.ts";
 import { judgeExit, readLiveness } from "./liveness.ts";
 import { INIT_PROGRAM } from "./oci-spec.ts";
-import { checkCgroups, installInit, proveByRun, readVersion } from "./probe.ts";
+import { checkCgroups, checkRoot, installInit, proveByRun, readVersion } from "./probe.ts";
 import { quiesceContainer } from "./quiesce.ts";
 import { createTreeKiller } from "./tree-killer.ts";
 
@@ -148,6 +148,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     pausePreservesProcesses: "yes",
     open: async ({ signal }) => {
       const version = await readVersion(context, signal);
+      checkRoot();
       await checkCgroups();
       await installInit(context, options.busyboxPath ?? "/bin/busybox");
       await removeLeftovers(context, lock, signal);

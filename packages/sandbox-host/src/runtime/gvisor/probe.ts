@@ -43,6 +43,11 @@ export async function readVersion({ runner, runscPath }: GvisorContext, signal: 
   return parsed.version;
 }
 
+/** Mounts, namespaces and cgroups of sandboxes are root's to make. */
+export function checkRoot(uid = process.getuid?.()): void {
+  if (uid !== 0) throw unavailable(`it needs root, and this process runs as uid ${String(uid)}`);
+}
+
 export async function checkCgroups(): Promise<void> {
   if ((await readCgroupMounts()).length === 0) throw unavailable("no cgroup hierarchy is mounted");
 }
