@@ -81,9 +81,9 @@ async function unimplemented() {
 # What is not there yet
 
 The contract in \`proto/\` is whole; the servers are not. A method of the last column answers \`unimplemented\` with the reason
-\`UNIMPLEMENTED\`. Fields of served methods that need a missing part are refused by name, never ignored: \`ttl\`, \`idle_timeout\`,
-\`on_timeout\`, \`ports\` and a \`network_policy\` that allows something in CreateSession; \`limits\` and \`SLOW_READER_DROP\` in
-ExecuteTool. The catalog has the tool \`bash\`. Sandboxes have no network.
+\`UNIMPLEMENTED\`. Fields of served methods that need a missing part are refused by name, never ignored: \`ports\` and a
+\`network_policy\` that allows something in CreateSession, any \`network_policy\` in ForkSession; \`limits\` and
+\`SLOW_READER_DROP\` in ExecuteTool. The catalog has the tool \`bash\`. Sandboxes have no network.
 
 ${table(["service", "served", "not yet"], rows)}
 `;

@@ -1,4 +1,4 @@
-import { mkdtemp, mkdir, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
@@ -16,13 +16,8 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 }, 120_000);
 
-/** A root filesystem with busybox and bash, changed by the test, as an archive. */
-async function archive(
-  name: string,
-  change: (root: string) => Promise<void>,
-  ...tarArgs: readonly string[]
-): Promise<string> {
-  const root = join(directory, name);
+/** Fills a directory with a root filesystem of busybox and bash. */
+async function fillRoot(root: string): Promise<void> {
   await mkdir(join(root, "bin"), { recursive: true });
   for (const [from, to] of [
     ["/bin/busybox", "busybox"],
@@ -31,6 +26,16 @@ async function archive(
     await run("cp", [from, join(root, "bin", to)]);
   }
   for (const applet of ["sh", "ls", "cat", "id"]) await symlink("busybox", join(root, "bin", applet));
+}
+
+/** A root filesystem with busybox and bash, changed by the test, as an archive. */
+async function archive(
+  name: string,
+  change: (root: string) => Promise<void>,
+  ...tarArgs: readonly string[]
+): Promise<string> {
+  const root = join(directory, name);
+  await fillRoot(root);
   await change(root);
   const file = join(directory, `${name}.tar`);
   const packed = await run("tar", ["-C", root, "-cf", file, ...tarArgs, "."]);
@@ -97,5 +102,97 @@ describe("template import", () => {
     expect(await refusal("Bad Name", linked)).toMatchObject({ reason: "INVALID_ARGUMENT" });
     const { templates } = await server.json("template", "ls");
     expect((templates as readonly Record<string, unknown>[]).some(({ name }) => name === "bad")).toBe(false);
+  }, 120_000);
+});
+
+/** An image layout of two layers; the upper one removes a file of the lower. */
+async function ociLayout(name: string, change: (root: string) => Promise<void>): Promise<string> {
+  const layout = join(directory, name);
+  const bundle = join(directory, `${name}-bundle`);
+  const umoci = async (...args: readonly string[]): Promise<void> => {
+    const { exitCode, stderr } = await run("umoci", args);
+    if (exitCode !== 0) throw new Error(stderr);
+  };
+  const addLayer = async (fill: (root: string) => Promise<void>): Promise<void> => {
+    await umoci("unpack", "--image", `${layout}:v1`, bundle);
+    await fill(join(bundle, "rootfs"));
+    await umoci("repack", "--image", `${layout}:v1`, bundle);
+    await rm(bundle, { recursive: true });
+  };
+  await umoci("init", "--layout", layout);
+  await umoci("new", "--image", `${layout}:v1`);
+  await addLayer(async (root) => {
+    await fillRoot(root);
+    await writeFile(join(root, "removed"), "x");
+    await writeFile(join(root, "marker"), "lower");
+  });
+  await addLayer(async (root) => {
+    await rm(join(root, "removed"));
+    await writeFile(join(root, "marker"), "upper");
+    await run("chown", ["12:34", join(root, "marker")]);
+    await change(root);
+  });
+  await umoci("gc", "--layout", layout);
+  return layout;
+}
+
+/** What builds have left in the directory for temporary files. */
+const leftovers = async (): Promise<readonly string[]> =>
+  (await readdir(tmpdir())).filter((name) => name.startsWith("turnbox-build-"));
+
+describe("template build oci", () => {
+  it("makes a template from an image layout, as a directory or an archive, in which commands run", async () => {
+    const before = await leftovers();
+    const layout = await ociLayout("image", (root) => symlink("/etc/elsewhere", join(root, "absolute")));
+    const built = await server.json("template", "build", "oci", "tools", layout, "--ref", "v1");
+    expect(built).toMatchObject({ name: "tools", hosts: 1 });
+    const id = String((await server.json("create", "--template", "tools"))["sandboxId"]);
+    const script = "cat /marker; ls -n /marker; ls /removed; ls -l /absolute; pwd";
+    const { stdout } = await server.cli("exec", id, "--no-stdin", "--", "sh", "-c", script);
+    expect(stdout).toMatch(/^upper-rw\S+ +1 12 +34 .*\n.*\/absolute -> \/etc\/elsewhere\n\/workspace\n$/);
+
+    const file = join(directory, "image.tar.gz");
+    await run("tar", ["-C", layout, "-czf", file, "."]);
+    const again = await server.json("template", "build", "oci", "tools", file);
+    expect(again).toMatchObject({ digest: built["digest"] });
+    expect(await leftovers()).toEqual(before);
+  }, 120_000);
+
+  it("refuses images that were changed, have other names or make no usable root, and leaves nothing", async () => {
+    const before = await leftovers();
+    const refused = async (layout: string, ...args: readonly string[]): Promise<Record<string, unknown>> => {
+      const { stdout, exitCode } = await server.cli("template", "build", "oci", "bad", layout, "--json", ...args);
+      expect(exitCode).not.toBe(0);
+      return (JSON.parse(stdout) as { error: Record<string, unknown> }).error;
+    };
+    const layout = await ociLayout("shell-less", (root) => rm(join(root, "bin/bash")));
+    expect(await refused(layout)).toMatchObject({
+      reason: "TEMPLATE_INVALID",
+      message: expect.stringContaining("bash"),
+    });
+    expect(await refused(layout, "--ref", "v2")).toMatchObject({ message: expect.stringContaining('it has "v1"') });
+    expect(await refused(join(directory, "nowhere"))).toMatchObject({ reason: "FILE_NOT_FOUND" });
+
+    const changed = join(directory, "changed");
+    await cp(layout, changed, { recursive: true });
+    const blobs = join(changed, "blobs/sha256");
+    for (const name of await readdir(blobs)) {
+      const bytes = await readFile(join(blobs, name));
+      if (bytes.length < 100_000) continue;
+      bytes[50_000] = (bytes[50_000] ?? 0) ^ 1;
+      await writeFile(join(blobs, name), bytes);
+    }
+    expect(await refused(changed)).toMatchObject({
+      reason: "TEMPLATE_INVALID",
+      message: expect.stringContaining("does not match its digest"),
+    });
+
+    const device = await ociLayout("device-image", async (root) => {
+      await run("mknod", [join(root, "null"), "c", "1", "3"]);
+    });
+    expect(await refused(device)).toMatchObject({ message: expect.stringContaining("CharacterDevice") });
+    const { templates } = await server.json("template", "ls");
+    expect((templates as readonly Record<string, unknown>[]).some(({ name }) => name === "bad")).toBe(false);
+    expect(await leftovers()).toEqual(before);
   }, 120_000);
 });

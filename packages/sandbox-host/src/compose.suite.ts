@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog, parseConfig, type Principal } from "@turnbox/core";
-import { composeHost } from "./compose.ts";
+import { composeHost, type HostOptions } from "./compose.ts";
 import { HOST_SETTINGS, type HostConfig } from "./config.ts";
 import type { Host } from "./rpc/host.ts";
 import { createFakeMachine, createFakeRuntime, type FakeRuntime } from "./runtime/fake/fake-runtime.ts";
@@ -20,7 +20,7 @@ export interface TestHost extends AsyncDisposable {
   create(more?: Partial<CreateRequest>): Promise<Session>;
   bash(session: Session, cmd: string, callId?: string): Promise<ToolResult>;
   /** Ends the service as `kill -9` does and starts it again on what is left. */
-  restart(): Promise<TestHost>;
+  restart(more?: { readonly whileDown?: (directory: string) => Promise<void> }): Promise<TestHost>;
 }
 
 export const HOME: Principal = { kind: "home", tenant: "default", verbs: [] };
@@ -28,12 +28,15 @@ export const SIGNAL: AbortSignal = new AbortController().signal;
 
 let calls = 0;
 
-export async function startTestHost(config: Partial<HostConfig> = {}): Promise<TestHost> {
+/** What a test may put in the place of the real thing; a restart takes neither over. */
+export type TestParts = Pick<HostOptions, "clock" | "reach">;
+
+export async function startTestHost(config: Partial<HostConfig> = {}, parts: TestParts = {}): Promise<TestHost> {
   const directory = await mkdtemp(join(tmpdir(), "turnbox-host-"));
   const storage = createFakeStorage({ directory: await mkdtemp(join(directory, "storage-")) });
   await writeFile(join(directory, "busybox"), "#!/bin/sh\necho sh\necho busybox\n", { mode: 0o755 });
   await writeFile(join(directory, "bash"), "#!/bin/sh\n", { mode: 0o755 });
-  return await start({ directory, storage, machine: createFakeMachine(), config });
+  return await start({ directory, storage, machine: createFakeMachine(), config }, parts);
 }
 
 interface World {
@@ -43,11 +46,12 @@ interface World {
   readonly config: Partial<HostConfig>;
 }
 
-async function start(world: World): Promise<TestHost> {
+async function start(world: World, parts: TestParts = {}): Promise<TestHost> {
   const { directory, storage } = world;
   const runtime = createFakeRuntime({ machine: world.machine, programOf });
   const composed = await composeHost(
     {
+      ...parts,
       config: { ...parseConfig(HOST_SETTINGS, { env: {} }), ...world.config },
       dataDirectory: directory,
       log: createLog({ name: "test", level: "silent", to: "stderr" }),
@@ -76,8 +80,9 @@ async function start(world: World): Promise<TestHost> {
       });
       return result;
     },
-    restart: async () => {
+    restart: async ({ whileDown } = {}) => {
       await composed.abandon();
+      await whileDown?.(directory);
       return await start({ ...world, storage: storage.restarted() });
     },
     [Symbol.asyncDispose]: async () => {
@@ -97,6 +102,8 @@ const CREATE: CreateRequest = {
   labels: {},
   env: {},
   limits: {},
+  time: { ttlMs: null, idleTimeoutMs: null, onTimeout: "destroy" },
+  ports: [],
 };
 
 /** `bash -c "write a.txt hello"` runs the fake program `write`. */

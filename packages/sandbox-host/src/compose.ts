@@ -1,6 +1,6 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { createChildCommandRunner, type Log, SandboxError, systemClock } from "@turnbox/core";
+import { type Clock, createChildCommandRunner, type Log, SandboxError, systemClock } from "@turnbox/core";
 import { type HostConfig, poolSizeBytes } from "./config.ts";
 import { createHealth } from "./health/health.ts";
 import { openRecords } from "./record/records.ts";
@@ -8,29 +8,48 @@ import type { Host } from "./rpc/host.ts";
 import { createGvisorRuntime } from "./runtime/gvisor/gvisor-runtime.ts";
 import { createNoneRuntime } from "./runtime/none/none-runtime.ts";
 import type { Runtime } from "./runtime/runtime.ts";
+import { createActivity } from "./session/activity.ts";
+import { atMost } from "./session/at-most.ts";
 import { createContainers } from "./session/container.ts";
+import { PASS_ON, type Reach } from "./session/crash-point.ts";
 import { createCreateSession } from "./session/create.ts";
 import { createDestroySession } from "./session/destroy.ts";
+import { createSessionEvents } from "./session/events.ts";
+import { createExpiry } from "./session/expire.ts";
+import { createExtendSession } from "./session/extend.ts";
+import { createHusks } from "./session/husk.ts";
 import { createIntents } from "./session/intent.ts";
 import { startKeeper } from "./session/keeper.ts";
+import { createMaker } from "./session/make.ts";
 import { createPauseSession, createResumeSession } from "./session/pause.ts";
 import { createReaper } from "./session/reaper.ts";
 import { createReceipts } from "./session/receipts.ts";
 import { recoverSessions } from "./session/recover.ts";
 import { createRegistry } from "./session/registry.ts";
+import { createRepairSession } from "./session/repair.ts";
 import { freezeSessions } from "./session/shutdown.ts";
 import { replaceLostContainers } from "./session/storage-watch.ts";
 import { createLocalDiskStorage } from "./storage/local-disk/local-disk-storage.ts";
 import type { Storage } from "./storage/storage.ts";
 import { createZfsStorage } from "./storage/zfs/zfs-storage.ts";
+import { MAX_TEMPLATE_ENTRIES } from "./template/archive.ts";
 import { fillMini, MINI, type MiniSources } from "./template/mini.ts";
 import { createTemplates } from "./template/templates.ts";
 import { createRunBash } from "./tool/bash.ts";
 import { createExecuteTool } from "./tool/execute.ts";
 import { createLedger } from "./tool/ledger.ts";
 import { createCompleteTurn } from "./turn/complete.ts";
+import { createDeleteSnapshot } from "./turn/delete.ts";
+import { createDiffSnapshots } from "./turn/diff/diff-snapshots.ts";
+import { createDropSnapshot } from "./turn/drop.ts";
+import { createForkSession } from "./turn/fork.ts";
+import { createRestoreSnapshot } from "./turn/restore.ts";
+import { createRetention } from "./turn/retain.ts";
 import { createRollbackSession } from "./turn/rollback.ts";
+import { createSealing } from "./turn/seal.ts";
 import { createSettleIntent } from "./turn/settle.ts";
+import { createCreateSnapshot } from "./turn/snapshot.ts";
+import { createSnapshotTool } from "./turn/tool-snapshot.ts";
 import { HOST_VERSION } from "./version.ts";
 
 /** What a host is made with. */
@@ -45,6 +64,9 @@ export interface HostOptions {
   readonly backends?: Backends;
   /** Where the programs of template mini are; Debian's places unless given. */
   readonly miniSources?: MiniSources;
+  readonly clock?: Clock;
+  /** Hears of the places in operations where a crash makes a difference. */
+  readonly reach?: Reach;
 }
 
 export interface Backends {
@@ -52,7 +74,6 @@ export interface Backends {
   readonly runtime: Runtime;
 }
 
-const MAX_TEMPLATE_ENTRIES = 2_000_000;
 /** How long a stop waits for operations that were told to stop. */
 const SETTLE_MS = 2_000;
 
@@ -63,8 +84,15 @@ export async function composeBackends(options: Omit<HostOptions, "log">): Promis
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
   const storage =
     config.storageBackend === "zfs"
-      ? createZfsStorage({ runner, home: dataDirectory, poolSizeBytes: await poolSizeBytes(config, dataDirectory) })
-      : createLocalDiskStorage({ runner, root: join(dataDirectory, "disk") });
+      ? createZfsStorage({
+          runner,
+          home: dataDirectory,
+          poolSizeBytes: await poolSizeBytes(config, dataDirectory),
+          ...(config.poolName === null ? {} : { poolName: config.poolName }),
+          basesDataset: config.basesDataset,
+          sessionsDataset: config.sessionsDataset,
+        })
+      : createLocalDiskStorage({ runner, root: config.sessionsRootDir ?? join(dataDirectory, "disk") });
   const stateDirectory = join(dataDirectory, "containers");
   const runtime =
     config.containerRuntime === "gvisor"
@@ -83,21 +111,25 @@ export interface ComposedHost extends AsyncDisposable {
 /** Opens the backends, recovers the sessions and puts the use cases together. The only place that names adapters. */
 export async function composeHost(options: HostOptions, call: { readonly signal: AbortSignal }): Promise<ComposedHost> {
   const { config, dataDirectory, log } = options;
-  const clock = systemClock;
+  const clock = options.clock ?? systemClock;
+  const reach = options.reach ?? PASS_ON;
   const runner = createChildCommandRunner({ path: options.path });
   const { storage, runtime } = options.backends ?? (await composeBackends(options));
   const stagingPath = join(dataDirectory, "staging");
   await rm(stagingPath, { recursive: true, force: true });
-  const { version } = await runtime.open(call);
+  const [{ version }, { remounted }] = await Promise.all([runtime.open(call), storage.open(call)]);
   if (runtime.isolation === "none") log.warn("runtime none: tools run on this machine WITHOUT ISOLATION");
-  const { remounted } = await storage.open(call);
   log.info({ storage: storage.kind, runtime: runtime.kind, runtimeVersion: version }, "backends are open");
 
   const records = await openRecords(join(dataDirectory, "host.db"));
-  const registry = createRegistry({ maxSessions: config.maxSessions });
+  const events = createSessionEvents({ clock });
+  const registry = createRegistry({ maxSessions: config.maxSessions, events });
   const receipts = createReceipts({ records, clock });
   const containers = createContainers({ storage, runtime, log });
-  const reaper = createReaper({ registry, records, storage, containers, runtime, clock, log });
+  const activity = createActivity({ clock });
+  const husks = createHusks({ records, storage, log });
+  await husks.load();
+  const reaper = createReaper({ registry, records, storage, containers, runtime, husks, clock, log, reach });
   const templates = createTemplates({
     storage,
     runner,
@@ -108,6 +140,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     storage,
     registry,
     reaper,
+    husks,
     clock,
     warnThreshold: config.poolSpaceWarnThreshold,
     critThreshold: config.poolSpaceCritThreshold,
@@ -115,11 +148,34 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const { assertRoom } = health;
   const settle = createSettleIntent({ records, storage, runtime, log });
   const intents = createIntents({ records, settle, log });
-  await recoverSessions({ registry, records, storage, runtime, reaper, settle, log }, call);
-  await replaceLostContainers({ registry, runtime, containers, log }, remounted, call);
   const sources = options.miniSources ?? { busybox: "/bin/busybox", bash: "/bin/bash-static" };
-  await templates.build(MINI, (directory) => fillMini(directory, { sources, runner, ...call }), call);
+  const [{ quarantined }] = await Promise.all([
+    recoverSessions({ registry, records, events, storage, runtime, reaper, settle, log }, call),
+    templates.build(MINI, (directory) => fillMini(directory, { sources, runner, ...call }), call),
+  ]);
+  health.quarantine(quarantined);
+  await replaceLostContainers({ registry, runtime, containers, log }, remounted, call);
 
+  const drop = createDropSnapshot({ intents, storage, reach });
+  const sealing = createSealing({ records, intents, storage, clock, reach });
+  const maxSnapshots = config.maxSnapshotsPerSession;
+  const retention = createRetention({ records, storage, intents, dropSnapshot: drop, log, maxSnapshots });
+  const turns = { registry, records, receipts, intents, storage, sealing, retention, assertRoom, log, reach };
+  const destroySession = createDestroySession({ reaper, clock, reach });
+  const maker = createMaker({ registry, records, events, storage, clock, destroySession, reach });
+  const pauseSession = createPauseSession({ runtime, containers, intents, clock, log, reach });
+  const { pauseDrainTimeout: drainTimeoutMs, healthCheckInterval: intervalMs } = config;
+  const expiry = createExpiry({
+    registry,
+    activity,
+    records,
+    clock,
+    log,
+    pauseSession,
+    destroySession,
+    drainTimeoutMs,
+  });
+  await expiry.load();
   const runBash = createRunBash({
     runtime,
     containers,
@@ -128,10 +184,21 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     toolTimeoutMs: config.toolTimeout,
     keepBytes: config.toolOutput,
   });
-  const destroySession = createDestroySession({ reaper, clock });
+  const snapshotTool =
+    config.perToolSnapshots && storage.capabilities.snapshots === "supported" ? createSnapshotTool(turns) : undefined;
   const stopping = new AbortController();
-  const intervalMs = config.healthCheckInterval;
-  const keeper = startKeeper({ registry, records, storage, runtime, containers, clock, log, intervalMs });
+  const keeper = startKeeper({
+    registry,
+    records,
+    storage,
+    runtime,
+    containers,
+    husks,
+    expiry,
+    clock,
+    log,
+    intervalMs,
+  });
   const host: Host = {
     clock,
     log,
@@ -139,36 +206,26 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     storage,
     runtime,
     registry,
+    events,
+    activity,
     receipts,
     templates,
     health,
     stopping: stopping.signal,
-    createSession: createCreateSession({
-      registry,
-      records,
-      receipts,
-      storage,
-      templates,
-      clock,
-      destroySession,
-      assertRoom,
-    }),
+    createSession: createCreateSession({ registry, records, receipts, templates, maker, assertRoom, reach }),
     destroySession,
-    pauseSession: createPauseSession({ runtime, containers, intents, log }),
-    resumeSession: createResumeSession({ containers }),
-    executeTool: createExecuteTool({ ledger: createLedger({ records, clock }), runBash }),
-    completeTurn: createCompleteTurn({ records, receipts, intents, storage, clock, assertRoom }),
-    rollbackSession: createRollbackSession({
-      records,
-      receipts,
-      intents,
-      storage,
-      runtime,
-      containers,
-      clock,
-      log,
-      assertRoom,
-    }),
+    pauseSession,
+    resumeSession: createResumeSession({ containers, clock, reach }),
+    extendSession: createExtendSession({ receipts, clock }),
+    repairSession: createRepairSession({ records, receipts, storage, containers, settle }),
+    forkSession: createForkSession({ ...turns, maker }),
+    executeTool: createExecuteTool({ ledger: createLedger({ records, clock }), runBash, activity, snapshotTool }),
+    completeTurn: createCompleteTurn(turns),
+    createSnapshot: createCreateSnapshot(turns),
+    deleteSnapshot: createDeleteSnapshot({ ...turns, dropSnapshot: drop }),
+    restoreSnapshot: createRestoreSnapshot({ ...turns, maker }),
+    diffSnapshots: createDiffSnapshots({ storage, records, runner, clock, log, nodePath: process.execPath }),
+    rollbackSession: createRollbackSession({ ...turns, runtime, containers }),
     maxSessions: config.maxSessions,
     version: HOST_VERSION,
     defaults: {
@@ -192,7 +249,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
       stopping.abort(new SandboxError("SHUTTING_DOWN", "the host is stopping"));
       await keeper[Symbol.asyncDispose]();
       const idle = Promise.all(registry.all().map(({ serial }) => serial.idle()));
-      await Promise.race([idle, clock.sleep(SETTLE_MS)]);
+      await atMost(clock, SETTLE_MS, idle);
       await reaper[Symbol.asyncDispose]();
       await freezeSessions({ registry, runtime, log });
       await records[Symbol.asyncDispose]();

@@ -14,6 +14,10 @@ import {
 const MiB = 1024 * 1024;
 const GiB = 1024 * MiB;
 
+/** The shape of a name in the pool; the storage knows which ones are taken. */
+const POOL_NAME = /^[a-z][a-z0-9._-]{0,62}$/;
+const DATASET_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;
+
 /** All the host can be told, with defaults. Read from the section `host` of `<home>/config.json` and from TURNBOX_*. */
 export const HOST_SETTINGS = {
   storageBackend: setting.choice({
@@ -54,6 +58,29 @@ export const HOST_SETTINGS = {
     default: null,
     min: GiB,
   }),
+  poolName: setting.text({
+    env: "TURNBOX_POOL_NAME",
+    description: "The name of the pool; absent means one that belongs to the home alone.",
+    default: null,
+    pattern: POOL_NAME,
+  }),
+  basesDataset: setting.text({
+    env: "TURNBOX_BASES_DATASET",
+    description: "The dataset of the pool that holds the templates.",
+    default: "bases",
+    pattern: DATASET_NAME,
+  }),
+  sessionsDataset: setting.text({
+    env: "TURNBOX_SESSIONS_DATASET",
+    description: "The dataset of the pool that holds the sessions.",
+    default: "sessions",
+    pattern: DATASET_NAME,
+  }),
+  sessionsRootDir: setting.filePath({
+    env: "TURNBOX_SESSIONS_ROOT_DIR",
+    description: "Where local-disk keeps its files; absent means a directory of the host's own.",
+    default: null,
+  }),
   maxSessions: setting.int({
     env: "TURNBOX_MAX_SESSIONS",
     description: "Most sessions at once; 0 means no limit.",
@@ -65,6 +92,18 @@ export const HOST_SETTINGS = {
     env: "TURNBOX_DEFAULT_SESSION_QUOTA",
     description: "A session's allowance on top of its template where the request names none; 0 means no limit.",
     default: 0,
+  }),
+  maxSnapshotsPerSession: setting.int({
+    env: "TURNBOX_MAX_SNAPSHOTS_PER_SESSION",
+    description: "Most snapshots of all kinds that a session keeps, the oldest going first; 0 means no limit.",
+    default: 0,
+    min: 0,
+    max: 100_000,
+  }),
+  perToolSnapshots: setting.flag({
+    env: "TURNBOX_PER_TOOL_SNAPSHOTS",
+    description: "Whether a snapshot is taken after each tool call that may have changed something.",
+    default: false,
   }),
   snapshotPrefix: setting.text({
     env: "TURNBOX_SNAPSHOT_PREFIX",
@@ -154,6 +193,7 @@ const FOREIGN = [
   "TURNBOX_HOST_READY_TIMEOUT",
   "TURNBOX_NO_APT",
   "TURNBOX_FULL",
+  "TURNBOX_CRASH_FILE",
   "TURNBOX_BIND_ADDRESS",
   "TURNBOX_TLS_CERTIFICATE",
   "TURNBOX_TLS_KEY",
@@ -186,6 +226,9 @@ export function loadConfig(home: string): HostConfig {
   if (config.poolSpaceWarnThreshold > config.poolSpaceCritThreshold) {
     throw new SandboxError("CONFIG_INVALID", "poolSpaceWarnThreshold must not be above poolSpaceCritThreshold");
   }
+  if (config.basesDataset === config.sessionsDataset) {
+    throw new SandboxError("CONFIG_INVALID", "basesDataset and sessionsDataset must differ");
+  }
   return config;
 }
 
@@ -205,4 +248,9 @@ export async function poolSizeBytes(config: HostConfig, directory: string): Prom
 /** Where system programs are looked up: in the service's own PATH, and nowhere else. */
 export function systemPath(): string {
   return process.env["PATH"] ?? "/usr/sbin:/usr/bin:/sbin:/bin";
+}
+
+/** A file that tells the host where to end itself; only tests set it. */
+export function crashFile(): string | null {
+  return process.env["TURNBOX_CRASH_FILE"] ?? null;
 }

@@ -4,18 +4,25 @@ import { basename, dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { acquireHomeLock, createChildCommandRunner, invalidArgument, SandboxError } from "@turnbox/core";
 import { composeBackends } from "./compose.ts";
-import { explainConfig, loadConfig, systemPath } from "./config.ts";
+import { crashFile, explainConfig, loadConfig, systemPath } from "./config.ts";
 import { examine } from "./doctor/examine.ts";
+import { rebuildRecords } from "./record/rebuild.ts";
+import { openRecords } from "./record/records.ts";
 import { serve } from "./serve.ts";
+import { MAX_TEMPLATE_ENTRIES } from "./template/archive.ts";
 import { buildDebian } from "./template/debian.ts";
+import { buildOci } from "./template/oci.ts";
 
 const USAGE = `usage: turnbox-sandbox-host COMMAND
 
   serve --home DIR --data-dir DIR [--instance ID] [--port N]   run a host; its parent holds the other end of stdin
   doctor --home DIR [--json]                                   try every part that a host needs
   end-all --home DATA_DIR                                      end all containers of a stopped host; files stay
+  rebuild-records --home DATA_DIR                              make lost records of a stopped host again from its pool
   reset --home DATA_DIR                                        destroy everything of a stopped host
   build-template debian --output FILE                          build a template's archive
+  build-template oci --home DIR --layout PATH [--ref NAME] --scratch DIR --output FILE
+                                                               the same from an OCI image layout
 `;
 
 /** One day; what a stopped host still has to do never takes as long. */
@@ -33,11 +40,14 @@ async function main(argv: readonly string[]): Promise<void> {
       port: { type: "string", default: "0" },
       json: { type: "boolean" },
       output: { type: "string" },
+      layout: { type: "string" },
+      ref: { type: "string" },
+      scratch: { type: "string" },
       help: { type: "boolean", short: "h" },
     },
   });
   const [command, ...rest] = positionals;
-  const need = (name: "home" | "data-dir" | "output"): string => {
+  const need = (name: "home" | "data-dir" | "output" | "layout" | "scratch"): string => {
     const value = values[name];
     if (value === undefined) throw invalidArgument(`--${name}`, "is required");
     return resolve(value);
@@ -56,12 +66,14 @@ async function main(argv: readonly string[]): Promise<void> {
     case "end-all":
       await endAll(need("home"));
       return;
+    case "rebuild-records":
+      await rebuild(need("home"));
+      return;
     case "reset":
       await reset(need("home"));
       return;
     case "build-template":
-      if (rest[0] !== "debian") throw invalidArgument("build-template", "can build debian only");
-      await runBuild(need("output"));
+      await runBuild(rest[0], { need, ref: values.ref ?? null });
       return;
     default:
       throw invalidArgument("command", `${command} is not a command\n${USAGE}`);
@@ -85,7 +97,7 @@ async function runServe(options: {
     });
   }
   try {
-    await serve({ ...options, path: systemPath(), stop: stop.signal, stopNow: stopNow.signal });
+    await serve({ ...options, path: systemPath(), crashFile: crashFile(), stop: stop.signal, stopNow: stopNow.signal });
   } catch (thrown) {
     const { reason, message, remedy } = SandboxError.from(thrown);
     process.stdout.write(`${JSON.stringify({ event: "failed", reason, message, remedy })}\n`);
@@ -144,6 +156,16 @@ async function endContainers(dataDirectory: string): Promise<void> {
   process.stdout.write(`${JSON.stringify({ ended: ids.length })}\n`);
 }
 
+async function rebuild(dataDirectory: string): Promise<void> {
+  await using _lock = await acquireHomeLock(join(dataDirectory, "host.lock"));
+  const config = loadConfig(homeOf(dataDirectory));
+  const { storage } = await composeBackends({ config, dataDirectory, path: systemPath() });
+  const call = { signal: AbortSignal.timeout(MAINTENANCE_MS) };
+  await storage.open(call);
+  await using records = await openRecords(join(dataDirectory, "host.db"));
+  process.stdout.write(`${JSON.stringify(await rebuildRecords({ records, storage }, call))}\n`);
+}
+
 async function reset(dataDirectory: string): Promise<void> {
   await using _lock = await acquireHomeLock(join(dataDirectory, "host.lock"));
   await endContainers(dataDirectory);
@@ -152,12 +174,28 @@ async function reset(dataDirectory: string): Promise<void> {
   await storage.destroyAll({ signal: AbortSignal.timeout(MAINTENANCE_MS) });
 }
 
-async function runBuild(output: string): Promise<void> {
-  await buildDebian(output, {
-    runner: createChildCommandRunner({ path: systemPath() }),
-    signal: AbortSignal.timeout(MAINTENANCE_MS),
-    report: (line) => process.stderr.write(`${line}\n`),
-  });
+async function runBuild(
+  what: string | undefined,
+  options: { readonly need: (name: "home" | "output" | "layout" | "scratch") => string; readonly ref: string | null },
+): Promise<void> {
+  const { need, ref } = options;
+  const runner = createChildCommandRunner({ path: systemPath() });
+  const stop = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(name, () => {
+      stop.abort(new SandboxError("CANCELLED", "the build was asked to stop"));
+    });
+  }
+  const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(MAINTENANCE_MS)]);
+  if (what === "debian") {
+    await buildDebian(need("output"), { runner, signal, report: (line) => process.stderr.write(`${line}\n`) });
+  } else if (what === "oci") {
+    const { maxTemplateSize: maxBytes } = loadConfig(need("home"));
+    const build = { path: need("layout"), ref, output: need("output"), scratch: need("scratch") };
+    await buildOci(build, { runner, signal, limits: { maxBytes, maxEntries: MAX_TEMPLATE_ENTRIES } });
+  } else {
+    throw invalidArgument("build-template", "can build debian and oci only");
+  }
 }
 
 function parsePort(raw: string): number {

@@ -15,6 +15,7 @@ import { createHealthBoard, createRpcHandler, listen, registerReflection } from 
 import { composeHost } from "./compose.ts";
 import { type HostConfig, loadConfig } from "./config.ts";
 import { createRoutes, HOST_FILES } from "./rpc/routes.ts";
+import { createCrashOnRequest } from "./session/crash-point.ts";
 
 export interface ServeOptions {
   /** The home that the token and the fleet's keys are in. */
@@ -22,6 +23,8 @@ export interface ServeOptions {
   readonly dataDirectory: string;
   readonly port: number;
   readonly path: string;
+  /** A file that names a crash point to end this process at; null in service. */
+  readonly crashFile: string | null;
   /** Aborts when the process is asked to stop. */
   readonly stop: AbortSignal;
   /** Aborts when the process is asked a second time: whatever is not done is left. */
@@ -54,7 +57,13 @@ export async function serve(options: ServeOptions): Promise<void> {
 
   const shutdown = new AbortController();
   await using composed = await composeHost(
-    { config, dataDirectory, log, path: options.path },
+    {
+      config,
+      dataDirectory,
+      log,
+      path: options.path,
+      ...(options.crashFile === null ? {} : { reach: createCrashOnRequest(options.crashFile) }),
+    },
     { signal: options.stop },
   );
   const board = createHealthBoard();

@@ -244,6 +244,7 @@ describe("system-parts.json", () => {
     ["busybox", "BusyBox v1.35.0 (Debian 1:1.35.0-4+deb12u1+b1) multi-call binary.", "1.35.0"],
     ["bash", "GNU bash, version 5.2.15(1)-release (x86_64-pc-linux-gnu)", "5.2.15"],
     ["debootstrap", "debootstrap 1.0.128+nmu2+deb12u2", "1.0.128+nmu2+deb12u2"],
+    ["umoci", "umoci version 0.4.7+ds-3+b7", "0.4.7+ds-3+b7"],
     ["mount", "mount from util-linux 2.38.1 (libmount 2.38.1: selinux, smack)", "2.38.1"],
     ["zfs", "0.7.0-25+b1", "0.7.0-25+b1"],
     ["zfs", "dpkg-query: no packages found matching zfs-fuse", undefined],

@@ -1,4 +1,5 @@
 import { type Clock, SandboxError } from "@turnbox/core";
+import type { Husks } from "../session/husk.ts";
 import type { Reaper, Removal } from "../session/reaper.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Storage, StorageStatus } from "../storage/storage.ts";
@@ -10,8 +11,14 @@ export interface HealthReport {
   /** Null where the storage did not answer. */
   readonly storage: StorageStatus | null;
   readonly sessionCount: number;
+  readonly failedSessions: number;
+  /** Destroyed sessions whose files others depend on. */
+  readonly husks: number;
+  /** Sessions that the storage has and the records do not. */
+  readonly quarantined: readonly string[];
   readonly activeTools: number;
   readonly uptimeMs: number;
+  /** In words, what is wrong and what is worth knowing. */
   readonly errors: readonly string[];
   readonly removals: readonly Removal[];
 }
@@ -22,23 +29,32 @@ export interface Health {
   report(): Promise<HealthReport>;
   /** Throws `POOL_FULL` at the critical threshold, `STORAGE_UNAVAILABLE` where the pool is in no state to serve. */
   readonly assertRoom: (call: { readonly signal: AbortSignal }) => Promise<void>;
+  /** Tells from now on that these are in the storage and nobody knows of them. */
+  quarantine(tokens: readonly string[]): void;
 }
 
 /** How old an answer of the storage may be before it is asked again. */
 const STATUS_AGE_MS = 2_000;
 const STATUS_TIMEOUT_MS = 5_000;
 
+interface Verdict {
+  readonly grade: HealthGrade;
+  readonly error: string | null;
+}
+
 export function createHealth(deps: {
   readonly storage: Storage;
   readonly registry: Registry;
   readonly reaper: Reaper;
+  readonly husks: Pick<Husks, "all">;
   readonly clock: Clock;
   readonly warnThreshold: number;
   readonly critThreshold: number;
 }): Health {
-  const { storage, registry, reaper, clock } = deps;
+  const { storage, registry, reaper, husks, clock } = deps;
   const startedMs = clock.monotonicMs();
   let cached: { readonly atMs: number; readonly status: Promise<StorageStatus> } | undefined;
+  let quarantined: readonly string[] = [];
 
   const status = (): Promise<StorageStatus> => {
     if (cached === undefined || clock.monotonicMs() - cached.atMs > STATUS_AGE_MS) {
@@ -51,7 +67,7 @@ export function createHealth(deps: {
     return cached.status;
   };
 
-  const judge = (pool: StorageStatus): { readonly grade: HealthGrade; readonly error: string | null } => {
+  const judge = (pool: StorageStatus): Verdict => {
     if (pool.state === "unavailable") return { grade: "unhealthy", error: `the pool is ${pool.detail}` };
     const used = pool.sizeBytes === 0 ? 1 : pool.usedBytes / pool.sizeBytes;
     const percent = `the pool is ${Math.round(used * 100)} % full`;
@@ -69,13 +85,16 @@ export function createHealth(deps: {
         (thrown: unknown) => ({ pool: null, grade: "unhealthy" as const, error: SandboxError.from(thrown).message }),
       );
       const sessions = registry.all();
+      const failedSessions = sessions.filter(({ row }) => row.phase.kind === "failed").length;
+      const counts = { failedSessions, husks: husks.all().length, quarantined };
       return {
-        grade: found.grade,
+        grade: found.grade === "healthy" && quarantined.length > 0 ? "degraded" : found.grade,
         storage: found.pool,
         sessionCount: sessions.length,
+        ...counts,
         activeTools: sessions.reduce((sum, { gate }) => sum + gate.inFlight, 0),
         uptimeMs: clock.monotonicMs() - startedMs,
-        errors: found.error === null ? [] : [found.error],
+        errors: [...(found.error === null ? [] : [found.error]), ...inWords(counts)],
         removals: reaper.pending(),
       };
     },
@@ -92,5 +111,22 @@ export function createHealth(deps: {
         },
       );
     },
+    quarantine: (tokens) => {
+      quarantined = [...tokens];
+    },
   };
+}
+
+function inWords(report: Pick<HealthReport, "failedSessions" | "husks" | "quarantined">): readonly string[] {
+  const { failedSessions: failed, husks } = report;
+  const lost = report.quarantined.length;
+  return [
+    ...(failed === 0 ? [] : [`${failed} ${failed === 1 ? "session has" : "sessions have"} failed and can be repaired`]),
+    ...(husks === 0
+      ? []
+      : [husks === 1 ? "1 destroyed session waits for its forks" : `${husks} destroyed sessions wait for their forks`]),
+    ...(lost === 0
+      ? []
+      : [`${lost} ${lost === 1 ? "session in the pool has" : "sessions in the pool have"} no record`]),
+  ];
 }

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { CallRow, IntentRow, ReceiptRow, SessionRow, SnapshotRow } from "./row.ts";
+import type { CallRow, HuskRow, IntentRow, ReceiptRow, SessionRow, SnapshotRow } from "./row.ts";
 
 /**
  * How safe an operation must be before it is answered: `full` survives a power cut, `normal` a `kill -9` of the service,
@@ -41,6 +41,15 @@ const putSnapshot = (db: DatabaseSync, row: SnapshotRow): void => {
   );
 };
 
+/** What continued from it continues from its parent. */
+const dropSnapshot = (db: DatabaseSync, token: string, id: string): void => {
+  const rows = parseRows(db.prepare("SELECT row FROM snapshots WHERE token = ?").all(token)) as readonly SnapshotRow[];
+  const parent = rows.find((row) => row.id === id)?.parent ?? null;
+  db.prepare("DELETE FROM snapshots WHERE id = ?").run(id);
+  const update = db.prepare("UPDATE snapshots SET row = ? WHERE id = ?");
+  for (const row of rows) if (row.parent === id) update.run(JSON.stringify({ ...row, parent }), row.id);
+};
+
 const putReceipt = (db: DatabaseSync, row: ReceiptRow): void => {
   db.prepare("INSERT INTO receipts (scope, key, payload_hash, result, at_ms) VALUES (?, ?, ?, ?, ?)").run(
     row.scope,
@@ -51,6 +60,12 @@ const putReceipt = (db: DatabaseSync, row: ReceiptRow): void => {
   );
 };
 
+const deleteSession = (db: DatabaseSync, token: string): void => {
+  for (const table of ["sessions", "snapshots", "intents", "calls", "idle"]) {
+    db.prepare(`DELETE FROM ${table} WHERE token = ?`).run(token);
+  }
+};
+
 const endIntent = (db: DatabaseSync, token: string): void => {
   db.prepare("DELETE FROM intents WHERE token = ?").run(token);
 };
@@ -59,6 +74,8 @@ const endIntent = (db: DatabaseSync, token: string): void => {
 export interface SessionCommit {
   readonly session: SessionRow;
   readonly snapshot?: SnapshotRow;
+  /** The id of a snapshot that is gone. */
+  readonly dropped?: string;
   readonly receipt?: ReceiptRow;
   readonly intent?: "keep" | "end";
 }
@@ -67,18 +84,54 @@ export interface SessionCommit {
 export const operations = {
   /** A session that is about to be made. Its id must be free. */
   insertSession: operation("full", insertSession),
+  /** A session whose record was lost, with its snapshots. */
+  restoreSession: operation(
+    "full",
+    (db, input: { readonly session: SessionRow; readonly snapshots: readonly SnapshotRow[] }): void => {
+      insertSession(db, input.session);
+      for (const snapshot of input.snapshots) putSnapshot(db, snapshot);
+    },
+  ),
   /** The session as it is now, with what the same step made. */
   commitSession: operation("full", (db, input: SessionCommit): void => {
     updateSession(db, input.session);
     if (input.snapshot !== undefined) putSnapshot(db, input.snapshot);
+    if (input.dropped !== undefined) dropSnapshot(db, input.session.token, input.dropped);
     if (input.receipt !== undefined) putReceipt(db, input.receipt);
     if (input.intent === "end") endIntent(db, input.session.token);
   }),
+  /** Sessions that were made together and become usable together, or not at all. */
+  commitSessions: operation(
+    "full",
+    (db, input: { readonly sessions: readonly SessionRow[]; readonly receipt?: ReceiptRow }): void => {
+      for (const session of input.sessions) updateSession(db, session);
+      if (input.receipt !== undefined) putReceipt(db, input.receipt);
+    },
+  ),
   /** Forgets the session and all that belongs to it. */
-  deleteSession: operation("full", (db, token: string): void => {
-    for (const table of ["sessions", "snapshots", "intents", "calls"]) {
-      db.prepare(`DELETE FROM ${table} WHERE token = ?`).run(token);
-    }
+  deleteSession: operation("full", deleteSession),
+  /** Forgets the session but for its files, which others depend on. */
+  becomeHusk: operation("full", (db, row: HuskRow): void => {
+    deleteSession(db, row.token);
+    db.prepare("INSERT INTO husks (token, row) VALUES (?, ?)").run(row.token, JSON.stringify(row));
+  }),
+  listHusks: operation(
+    "none",
+    (db, _: null): readonly HuskRow[] => parseRows(db.prepare("SELECT row FROM husks").all()) as readonly HuskRow[],
+  ),
+  deleteHusk: operation("full", (db, token: string): void => {
+    db.prepare("DELETE FROM husks WHERE token = ?").run(token);
+  }),
+  /** How long sessions have been idle, by token; what is not named stays. */
+  saveIdle: operation("normal", (db, idleMs: Readonly<Record<string, number>>): void => {
+    const save = db.prepare(
+      "INSERT INTO idle (token, idle_ms) VALUES (?, ?) ON CONFLICT (token) DO UPDATE SET idle_ms = excluded.idle_ms",
+    );
+    for (const [token, ms] of Object.entries(idleMs)) save.run(token, Math.round(ms));
+  }),
+  listIdle: operation("none", (db, _: null): Readonly<Record<string, number>> => {
+    const rows = db.prepare("SELECT token, idle_ms FROM idle").all();
+    return Object.fromEntries(rows.map((row) => [String(row["token"]), Number(row["idle_ms"])]));
   }),
   listSessions: operation(
     "none",
@@ -92,6 +145,10 @@ export const operations = {
         db.prepare("SELECT row FROM snapshots WHERE token = ? ORDER BY rowid").all(token),
       ) as readonly SnapshotRow[],
   ),
+  findSnapshot: operation("none", (db, id: string): SnapshotRow | null => {
+    const row = db.prepare("SELECT row FROM snapshots WHERE id = ?").get(id);
+    return row === undefined ? null : (JSON.parse(String(row["row"])) as SnapshotRow);
+  }),
   /** How many snapshots each session has, by its token. */
   countSnapshots: operation("none", (db, _: null): Readonly<Record<string, number>> => {
     const rows = db.prepare("SELECT token, count(*) AS count FROM snapshots GROUP BY token").all();
@@ -159,6 +216,12 @@ export const operations = {
       )
       .get(name);
     return Number(row?.["value"]);
+  }),
+  /** Makes sure that the sequence goes on beyond a number. */
+  raiseNumber: operation("full", (db, input: { readonly name: string; readonly atLeast: number }): void => {
+    db.prepare(
+      "INSERT INTO sequence (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)",
+    ).run(input.name, input.atLeast);
   }),
   /** Drops receipts and finished calls older than their retention. */
   forgetBefore: operation("normal", (db, atMs: number): void => {

@@ -5,9 +5,24 @@ import type { BaseRef } from "../storage/storage.ts";
 export type Phase =
   | { readonly kind: "creating" }
   | { readonly kind: "active" }
-  | { readonly kind: "paused" }
+  | {
+      readonly kind: "paused";
+      /** Since when the time does not count; see `Timing`. */
+      readonly sinceMs: number;
+      readonly cause: "request" | "timeout";
+    }
   | { readonly kind: "destroying"; readonly sinceMs: number }
   | { readonly kind: "failed"; readonly message: string };
+
+/** How long a session may live. Times are the wall clock's, so that they hold over restarts. */
+export interface Timing {
+  /** What a session was given, for its forks and for the life after a timeout; null is without end. */
+  readonly ttlMs: number | null;
+  readonly expiresAtMs: number | null;
+  readonly idleTimeoutMs: number | null;
+  /** What happens when a time is over. With `pause`, time while paused does not count. */
+  readonly onTimeout: "pause" | "destroy";
+}
 
 /** All that is known of a session over restarts. */
 export interface SessionRow {
@@ -25,6 +40,11 @@ export interface SessionRow {
   readonly labels: Readonly<Record<string, string>>;
   readonly env: Readonly<Record<string, string>>;
   readonly limits: ContainerLimits;
+  readonly timing: Timing;
+  /** Ports that it will serve. */
+  readonly ports: readonly number[];
+  /** Where its files came from, if not from a template. */
+  readonly forkedFrom: { readonly sessionId: string; readonly snapshotId: string } | null;
   readonly quotaBytes: number | null;
   readonly refquotaBytes: number | null;
   /** The resident container, written before it is booted. */
@@ -48,6 +68,10 @@ export interface SnapshotRow {
   readonly turnNumber: number | null;
   readonly turnKey: string | null;
   readonly outcome: TurnOutcome | null;
+  /** The caller's name of a named one. */
+  readonly title: string | null;
+  /** The call that a snapshot of kind tool was taken after. */
+  readonly toolCallId: string | null;
   readonly createdAtMs: number;
   readonly parent: string | null;
   /** The generation that was live when it was taken. */
@@ -55,7 +79,7 @@ export interface SnapshotRow {
 }
 
 /** A multi-step operation that has begun. It is removed in the same commit that makes the operation's result durable. */
-export type IntentRow = SealIntent | RollbackIntent;
+export type IntentRow = SealIntent | RollbackIntent | DropIntent;
 
 export interface SealIntent {
   readonly kind: "seal";
@@ -73,6 +97,25 @@ export interface RollbackIntent {
   readonly undo: SnapshotRow;
   /** The container that is booted on the new head. */
   readonly container: string;
+}
+
+/** A snapshot that is being destroyed. */
+export interface DropIntent {
+  readonly kind: "drop";
+  readonly token: string;
+  readonly snapshotId: string;
+  /** Its name in the storage. */
+  readonly name: string;
+  readonly receipt: ReceiptRow | null;
+}
+
+/** What is left of a destroyed session that others were forked from: files without an id. It goes with the last of them. */
+export interface HuskRow {
+  readonly token: string;
+  /** The id that the session had; it may belong to another one by now. */
+  readonly sessionId: string;
+  readonly tenant: string;
+  readonly sinceMs: number;
 }
 
 /** The durable answer to an idempotent request. */

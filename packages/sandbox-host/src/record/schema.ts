@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 
 /** Raised whenever the tables or the shape of a stored row change. */
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
 
 const TABLES = `
   CREATE TABLE sessions (id TEXT PRIMARY KEY, token TEXT NOT NULL UNIQUE, row TEXT NOT NULL) STRICT;
@@ -14,20 +14,67 @@ const TABLES = `
   CREATE TABLE calls (token TEXT NOT NULL, call_id TEXT NOT NULL, payload_hash TEXT NOT NULL, generation INTEGER NOT NULL,
     status TEXT NOT NULL, result TEXT, at_ms INTEGER NOT NULL, PRIMARY KEY (token, call_id)) STRICT;
   CREATE INDEX calls_by_time ON calls (at_ms);
+  CREATE TABLE husks (token TEXT PRIMARY KEY, row TEXT NOT NULL) STRICT;
+  CREATE TABLE idle (token TEXT PRIMARY KEY, idle_ms INTEGER NOT NULL) STRICT;
   CREATE TABLE sequence (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
 `;
 
+/** What brings the records from a version to the next one. */
+const MIGRATIONS: Readonly<Record<number, (db: DatabaseSync) => void>> = {
+  1: (db) => {
+    db.exec(`
+      CREATE TABLE husks (token TEXT PRIMARY KEY, row TEXT NOT NULL) STRICT;
+      CREATE TABLE idle (token TEXT PRIMARY KEY, idle_ms INTEGER NOT NULL) STRICT;
+    `);
+    const timing = { ttlMs: null, expiresAtMs: null, idleTimeoutMs: null, onTimeout: "destroy" };
+    rewriteRows(db, "sessions", (row) => ({
+      ...row,
+      timing,
+      ports: [],
+      forkedFrom: null,
+      ...(isPaused(row) ? { phase: { kind: "paused", sinceMs: row["createdAtMs"], cause: "request" } } : {}),
+    }));
+    rewriteRows(db, "snapshots", (row) => ({ ...row, title: null, toolCallId: null }));
+    // An intent holds rows of the old shape. None was left by a stop, and one that a crash left is ended by the old version.
+    const { count } = db.prepare("SELECT count(*) AS count FROM intents").get() ?? {};
+    if (count !== 0) throw new Error("an operation was cut off by a crash: start the earlier version once to end it");
+  },
+};
+
+type Row = Readonly<Record<string, unknown>>;
+
+function rewriteRows(db: DatabaseSync, table: "sessions" | "snapshots", change: (row: Row) => Row): void {
+  const update = db.prepare(`UPDATE ${table} SET row = ? WHERE id = ?`);
+  for (const { id, row } of db.prepare(`SELECT id, row FROM ${table}`).all()) {
+    update.run(JSON.stringify(change(JSON.parse(String(row)) as Row)), String(id));
+  }
+}
+
+function isPaused(row: Row): boolean {
+  return (row["phase"] as { readonly kind: string }).kind === "paused";
+}
+
 /**
- * Prepares an opened database: makes the tables of a new one, accepts one of this version, and throws for any other and
- * for a damaged one, so that wrong data is never served.
+ * Prepares an opened database: makes the tables of a new one, brings an older one up to this version in one step, and
+ * throws for any other and for a damaged one, so that wrong data is never served.
  */
 export function prepareSchema(db: DatabaseSync): void {
   db.exec("PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON");
   const check = db.prepare("PRAGMA quick_check(1)").get();
   if (check?.["quick_check"] !== "ok") throw new Error("the records are damaged (sqlite quick_check failed)");
-  const version = db.prepare("PRAGMA user_version").get()?.["user_version"];
+  const { user_version: version } = db.prepare("PRAGMA user_version").get() ?? {};
   if (version === SCHEMA_VERSION) return;
-  if (version !== 0)
-    throw new Error(`the records have schema version ${String(version)}, this host knows ${SCHEMA_VERSION}`);
-  db.exec(`BEGIN; ${TABLES} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
+  db.exec("BEGIN IMMEDIATE");
+  if (version === 0) db.exec(TABLES);
+  else migrate(db, Number(version));
+  db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
+}
+
+function migrate(db: DatabaseSync, from: number): void {
+  for (let version = from; version !== SCHEMA_VERSION; version += 1) {
+    const step = MIGRATIONS[version];
+    if (step === undefined)
+      throw new Error(`the records have schema version ${from}, this host knows ${SCHEMA_VERSION}`);
+    step(db);
+  }
 }

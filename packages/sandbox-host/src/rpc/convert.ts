@@ -2,7 +2,12 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Capabilities, CapabilitiesSchema } from "@turnbox/protocol/turnbox/common/v1/capability_pb";
 import { type Template, TemplateSchema } from "@turnbox/protocol/turnbox/host/v1/host_pb";
-import { type Session as WireSession, SessionSchema, SessionState } from "@turnbox/protocol/turnbox/host/v1/session_pb";
+import {
+  OnTimeout,
+  type Session as WireSession,
+  SessionSchema,
+  SessionState,
+} from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import {
   type Snapshot,
   SnapshotKind as WireKind,
@@ -66,7 +71,11 @@ export interface SessionFacts {
 }
 
 export function toWireSession({ row, gate }: Session, facts: SessionFacts): WireSession {
+  const { expiresAtMs, idleTimeoutMs, onTimeout } = row.timing;
   return create(SessionSchema, {
+    ...(expiresAtMs === null ? {} : { expiresAt: timestampFromMs(expiresAtMs) }),
+    ...(idleTimeoutMs === null ? {} : { idleTimeout: durationFromMs(idleTimeoutMs) }),
+    onTimeout: onTimeout === "pause" ? OnTimeout.PAUSE : OnTimeout.DESTROY,
     sessionId: row.id,
     state: STATES[row.phase.kind],
     generation: row.generation,
@@ -103,7 +112,7 @@ export function toWireSnapshot(row: SnapshotRow, more: SnapshotFacts): Snapshot 
     kind: KINDS[row.kind],
     turnNumber: row.turnNumber ?? 0,
     turnKey: row.turnKey ?? "",
-    name: row.turnNumber === null ? row.kind : `${more.prefix}-${String(row.turnNumber).padStart(4, "0")}`,
+    name: nameOf(row, more.prefix),
     outcome: row.outcome === null ? WireOutcome.UNSPECIFIED : OUTCOMES[row.outcome],
     createdAt: timestampFromMs(row.createdAtMs),
     usedBytes: BigInt(more.stored?.usedBytes ?? 0),
@@ -112,6 +121,12 @@ export function toWireSnapshot(row: SnapshotRow, more: SnapshotFacts): Snapshot 
     generation: row.generation,
     head: more.headParent === row.id,
   });
+}
+
+/** What people call it: a turn by its number, a named one by its name. */
+function nameOf({ kind, turnNumber, title, toolCallId }: SnapshotRow, prefix: string): string {
+  if (turnNumber !== null) return `${prefix}-${String(turnNumber).padStart(4, "0")}`;
+  return title ?? (toolCallId === null ? kind : `tool-${toolCallId}`);
 }
 
 export function toWireResult(callId: string, { result, from }: LedgerAnswer): ExecuteToolResponse {
@@ -131,6 +146,7 @@ export function toWireResult(callId: string, { result, from }: LedgerAnswer): Ex
     tier: result.tier,
     generation: result.generation,
     replayed: from === "store",
+    snapshotId: result.snapshotId ?? "",
   };
   return create(ExecuteToolResponseSchema, result.exitCode === null ? init : { ...init, exitCode: result.exitCode });
 }
@@ -162,7 +178,7 @@ export function toWireCapabilities(host: {
     concurrentSandboxes: host.maxSessions,
     tierRouting: host.runtime.isolation === "sandboxed",
     streamingProgress: true,
-    fork: false,
+    fork: snapshots,
     storage: host.storage.kind,
     runtime: host.runtime.kind,
   });

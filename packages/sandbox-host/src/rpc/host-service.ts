@@ -10,7 +10,9 @@ import {
 } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import type { HealthGrade } from "../health/health.ts";
 import { toWireCapabilities, toWireTemplate } from "./convert.ts";
+import type { StorageStatus } from "../storage/storage.ts";
 import type { Host } from "./host.ts";
+import { getHostStats } from "./host-stats.ts";
 
 const STATUS = {
   healthy: HealthStatus.HEALTHY,
@@ -31,6 +33,7 @@ export function createHostService(host: Host): Partial<ServiceImpl<typeof HostSe
           sizeBytes: BigInt(report.storage?.sizeBytes ?? 0),
           usedBytes: BigInt(report.storage?.usedBytes ?? 0),
           availableBytes: BigInt(report.storage?.availableBytes ?? 0),
+          ...fragmentationOf(report.storage),
         },
         sessionCount: report.sessionCount,
         activeTools: report.activeTools,
@@ -47,6 +50,8 @@ export function createHostService(host: Host): Partial<ServiceImpl<typeof HostSe
         maxSessions: host.maxSessions,
       };
     },
+
+    getStats: getHostStats(host),
 
     getCapabilities: () => ({ capabilities: toWireCapabilities(host), version: host.version }),
 
@@ -68,6 +73,10 @@ export function createHostService(host: Host): Partial<ServiceImpl<typeof HostSe
       return {};
     },
   };
+}
+
+function fragmentationOf(storage: StorageStatus | null): { readonly fragmentationPercent?: number } {
+  return storage?.fragmentationPercent === undefined ? {} : { fragmentationPercent: storage.fragmentationPercent };
 }
 
 /** Running without isolation is never quiet. */

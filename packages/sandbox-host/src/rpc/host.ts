@@ -3,16 +3,25 @@ import type { Logger } from "pino";
 import type { Health } from "../health/health.ts";
 import type { Records } from "../record/records.ts";
 import type { ContainerLimits, Runtime } from "../runtime/runtime.ts";
+import type { Activity } from "../session/activity.ts";
 import type { CreateSession } from "../session/create.ts";
 import type { DestroySession } from "../session/destroy.ts";
+import type { SessionEvents } from "../session/events.ts";
+import type { ExtendSession } from "../session/extend.ts";
 import type { PauseSession, ResumeSession } from "../session/pause.ts";
 import type { Receipts } from "../session/receipts.ts";
 import type { Registry } from "../session/registry.ts";
+import type { RepairSession } from "../session/repair.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Templates } from "../template/templates.ts";
 import type { ExecuteTool } from "../tool/execute.ts";
 import type { CompleteTurn } from "../turn/complete.ts";
+import type { DeleteSnapshot } from "../turn/delete.ts";
+import type { DiffSnapshots } from "../turn/diff/diff-snapshots.ts";
+import type { ForkSession } from "../turn/fork.ts";
+import type { RestoreSnapshot } from "../turn/restore.ts";
 import type { RollbackSession } from "../turn/rollback.ts";
+import type { CreateSnapshot } from "../turn/snapshot.ts";
 
 /** Everything the services call, put together in compose.ts. */
 export interface Host {
@@ -22,6 +31,8 @@ export interface Host {
   readonly storage: Storage;
   readonly runtime: Runtime;
   readonly registry: Registry;
+  readonly events: SessionEvents;
+  readonly activity: Activity;
   readonly receipts: Receipts;
   readonly templates: Templates;
   readonly health: Health;
@@ -31,9 +42,16 @@ export interface Host {
   readonly destroySession: DestroySession;
   readonly pauseSession: PauseSession;
   readonly resumeSession: ResumeSession;
+  readonly extendSession: ExtendSession;
+  readonly repairSession: RepairSession;
+  readonly forkSession: ForkSession;
   readonly executeTool: ExecuteTool;
   readonly completeTurn: CompleteTurn;
+  readonly createSnapshot: CreateSnapshot;
+  readonly deleteSnapshot: DeleteSnapshot;
+  readonly restoreSnapshot: RestoreSnapshot;
   readonly rollbackSession: RollbackSession;
+  readonly diffSnapshots: DiffSnapshots;
   readonly maxSessions: number;
   readonly version: string;
   readonly defaults: {

@@ -13,8 +13,9 @@ import {
   type CreateSessionRequest,
   CreateSessionRequestSchema,
   DestroySessionRequestSchema,
+  ExtendSessionRequestSchema,
   OnTimeout,
-  type Session as WireSession,
+  RepairSessionRequestSchema,
   type SessionService,
   ToolsPolicy,
 } from "@turnbox/protocol/turnbox/host/v1/session_pb";
@@ -22,10 +23,15 @@ import { assertGeneration } from "../session/generation.ts";
 import type { Session } from "../session/session.ts";
 import { canonicalRequest } from "./canonical.ts";
 import { SESSION_STATES, toWireCapabilities, toWireSession } from "./convert.ts";
-import type { Host } from "./host.ts";
 import { parseDrain } from "./drain.ts";
+import { forkSession } from "./fork-session.ts";
+import type { Host } from "./host.ts";
 import { pageOf } from "./paging.ts";
+import { getSessionStats } from "./session-stats.ts";
+import { show, USAGE_TIMEOUT_MS } from "./show.ts";
 import { signalOf } from "./signal.ts";
+import { parseTtl } from "./ttl.ts";
+import { watchSessions } from "./watch-sessions.ts";
 
 const TOOLS: ReadonlyMap<number, "wait" | "refuse" | "kill"> = new Map([
   [ToolsPolicy.UNSPECIFIED, "wait"],
@@ -34,9 +40,21 @@ const TOOLS: ReadonlyMap<number, "wait" | "refuse" | "kill"> = new Map([
   [ToolsPolicy.KILL, "kill"],
 ]);
 
+const ON_TIMEOUT: ReadonlyMap<number, "pause" | "destroy"> = new Map([
+  [OnTimeout.UNSPECIFIED, "destroy"],
+  [OnTimeout.PAUSE, "pause"],
+  [OnTimeout.DESTROY, "destroy"],
+]);
+
 /** SessionService: parse, call the use case, convert. */
 export function createSessionService(host: Host): Partial<ServiceImpl<typeof SessionService>> {
   const find = (id: string, context: HandlerContext): Session => host.registry.get(id, principalOf(context));
+  /** For what changes the session; reading does not count as using it. */
+  const use = (id: string, context: HandlerContext): Session => {
+    const session = find(id, context);
+    host.activity.touch(session);
+    return session;
+  };
 
   return {
     createSession: async (request, context) => {
@@ -52,6 +70,12 @@ export function createSessionService(host: Host): Partial<ServiceImpl<typeof Ses
           labels: parseLabels("labels", request.labels),
           env: parseVariables("env", request.env),
           limits: { ...host.defaults.limits, ...parseResources(request.resources) },
+          time: {
+            ttlMs: parseTtl("ttl", request.ttl),
+            idleTimeoutMs: parseTtl("idle_timeout", request.idleTimeout),
+            onTimeout: parseEnum("on_timeout", request.onTimeout, ON_TIMEOUT),
+          },
+          ports: [],
         },
         { signal: signalOf(host, request.idempotencyKey, context) },
       );
@@ -87,20 +111,21 @@ export function createSessionService(host: Host): Partial<ServiceImpl<typeof Ses
     },
 
     pauseSession: async (request, context) => {
-      const session = find(request.sessionId, context);
+      const session = use(request.sessionId, context);
       const policy = parseEnum("tools", request.tools, TOOLS);
       const wait = parseDrain("drain_timeout", request.drainTimeout) ?? host.defaults.pauseDrainTimeoutMs;
       const pause = {
         expectedGeneration: request.expectedGeneration,
         late: policy === "kill" ? "kill" : "refuse",
         drainTimeoutMs: policy === "refuse" ? 0 : wait,
+        cause: "request",
       } as const;
       await host.pauseSession(session, pause, { signal: signalOf(host, request.idempotencyKey, context) });
       return { session: await show(host, session) };
     },
 
     resumeSession: async (request, context) => {
-      const session = find(request.sessionId, context);
+      const session = use(request.sessionId, context);
       const { expectedGeneration } = request;
       await host.resumeSession(
         session,
@@ -109,6 +134,34 @@ export function createSessionService(host: Host): Partial<ServiceImpl<typeof Ses
       );
       return { session: await show(host, session) };
     },
+
+    extendSession: async (request, context) => {
+      const session = use(request.sessionId, context);
+      await host.extendSession(session, {
+        idempotencyKey: parseKey("idempotency_key", request.idempotencyKey),
+        payload: canonicalRequest(ExtendSessionRequestSchema, { ...request, idempotencyKey: "" }),
+        expectedGeneration: request.expectedGeneration,
+        ttlMs: parseTtl("ttl", request.ttl),
+      });
+      return { session: await show(host, session) };
+    },
+
+    repairSession: async (request, context) => {
+      const session = use(request.sessionId, context);
+      const { actions } = await host.repairSession(
+        session,
+        {
+          idempotencyKey: parseKey("idempotency_key", request.idempotencyKey),
+          payload: canonicalRequest(RepairSessionRequestSchema, { ...request, idempotencyKey: "" }),
+        },
+        { signal: signalOf(host, request.idempotencyKey, context) },
+      );
+      return { session: await show(host, session), actions: [...actions] };
+    },
+
+    forkSession: forkSession(host),
+    watchSessions: watchSessions(host),
+    getSessionStats: getSessionStats(host),
 
     destroySession: async (request, context) => {
       const caller = principalOf(context);
@@ -125,30 +178,9 @@ export function createSessionService(host: Host): Partial<ServiceImpl<typeof Ses
   };
 }
 
-/** A session with the facts that have to be asked for. */
-export async function show(host: Host, session: Session): Promise<WireSession> {
-  const [snapshots, spaceUsedBytes] = await Promise.all([
-    host.records.call("listSnapshots", session.row.token),
-    spaceUsed(host, session),
-  ]);
-  return toWireSession(session, { snapshotCount: snapshots.length, spaceUsedBytes });
-}
-
-/** What cannot be read at this moment shows as 0: it must not fail an operation that took place. */
-export async function spaceUsed(host: Host, session: Session): Promise<number> {
-  return await host.storage
-    .usedBytes(session.row.token, { signal: AbortSignal.timeout(USAGE_TIMEOUT_MS) })
-    .catch(() => 0);
-}
-
-const USAGE_TIMEOUT_MS = 5_000;
-
 /** What the contract has and this host cannot do yet is refused, never ignored. */
 function refuseUnbuilt(request: CreateSessionRequest): void {
   const asked = {
-    ttl: request.ttl !== undefined,
-    idle_timeout: request.idleTimeout !== undefined,
-    on_timeout: request.onTimeout !== OnTimeout.UNSPECIFIED,
     ports: request.ports.length > 0,
     network_policy: request.networkPolicy?.allowOutbound === true || request.networkPolicy?.allowPublicIngress === true,
   };

@@ -1,9 +1,12 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { parseEnum, parseKey } from "@turnbox/core";
+import { invalidArgument, parseEnum, parseKey } from "@turnbox/core";
 import { principalOf } from "@turnbox/core/server";
 import { ToolsPolicy } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import {
+  CreateSnapshotRequestSchema,
+  DeleteSnapshotRequestSchema,
   ProcessesPolicy,
+  RestoreSnapshotRequestSchema,
   RollbackSessionRequestSchema,
   SnapshotKind as WireKind,
   type SnapshotService,
@@ -12,10 +15,11 @@ import type { SnapshotKind } from "../record/row.ts";
 import type { Session } from "../session/session.ts";
 import { canonicalRequest } from "./canonical.ts";
 import { toWireSnapshot, TURN_OUTCOMES } from "./convert.ts";
+import { diffSnapshots } from "./diff-snapshots.ts";
 import type { Host } from "./host.ts";
 import { parseDrain } from "./drain.ts";
 import { pageOf } from "./paging.ts";
-import { show, spaceUsed } from "./session-service.ts";
+import { show, spaceUsed } from "./show.ts";
 import { signalOf } from "./signal.ts";
 
 const KINDS: ReadonlyMap<number, SnapshotKind> = new Map([
@@ -28,7 +32,6 @@ const KINDS: ReadonlyMap<number, SnapshotKind> = new Map([
 const PROCESSES: ReadonlyMap<number, "stop" | "refuse"> = new Map([
   [ProcessesPolicy.UNSPECIFIED, "stop"],
   [ProcessesPolicy.STOP, "stop"],
-  // Nothing is launched on this host yet, so there is never anything to refuse for.
   [ProcessesPolicy.REFUSE, "refuse"],
 ]);
 
@@ -41,12 +44,18 @@ const TOOLS: ReadonlyMap<number, "wait" | "refuse"> = new Map([
 /** SnapshotService: parse, call the use case, convert. */
 export function createSnapshotService(host: Host): Partial<ServiceImpl<typeof SnapshotService>> {
   const find = (id: string, context: HandlerContext): Session => host.registry.get(id, principalOf(context));
+  /** For what changes the session; reading does not count as using it. */
+  const use = (id: string, context: HandlerContext): Session => {
+    const session = find(id, context);
+    host.activity.touch(session);
+    return session;
+  };
 
   const factsOf = ({ row }: Session) => ({ headParent: row.parentSnapshot, prefix: host.defaults.snapshotPrefix });
 
   return {
     turnComplete: async (request, context) => {
-      const session = find(request.sessionId, context);
+      const session = use(request.sessionId, context);
       const turn = await host.completeTurn(
         session,
         {
@@ -60,7 +69,7 @@ export function createSnapshotService(host: Host): Partial<ServiceImpl<typeof Sn
       return {
         snapshotId: snapshot?.id ?? "",
         turnNumber,
-        unchanged: false,
+        unchanged: turn.unchanged,
         spaceUsedBytes: BigInt(await spaceUsed(host, session)),
         generation: session.row.generation,
         ...(snapshot === null ? {} : { snapshot: toWireSnapshot(snapshot, factsOf(session)) }),
@@ -91,9 +100,51 @@ export function createSnapshotService(host: Host): Partial<ServiceImpl<typeof Sn
       };
     },
 
+    createSnapshot: async (request, context) => {
+      const session = use(request.sessionId, context);
+      const snapshot = await host.createSnapshot(
+        session,
+        {
+          idempotencyKey: parseKey("idempotency_key", request.idempotencyKey),
+          payload: canonicalRequest(CreateSnapshotRequestSchema, { ...request, idempotencyKey: "" }),
+          title: parseTitle(request.name),
+          expectedGeneration: request.expectedGeneration,
+        },
+        { signal: signalOf(host, request.idempotencyKey, context) },
+      );
+      return { snapshot: toWireSnapshot(snapshot, factsOf(session)) };
+    },
+
+    deleteSnapshot: async (request, context) => {
+      const deletion = {
+        idempotencyKey: parseKey("idempotency_key", request.idempotencyKey),
+        payload: canonicalRequest(DeleteSnapshotRequestSchema, { ...request, idempotencyKey: "" }),
+        snapshotId: request.snapshotId,
+      };
+      await host.deleteSnapshot(use(request.sessionId, context), deletion, {
+        signal: signalOf(host, request.idempotencyKey, context),
+      });
+      return {};
+    },
+
+    restoreSnapshot: async (request, context) => {
+      const restored = await host.restoreSnapshot(
+        find(request.sessionId, context),
+        {
+          idempotencyKey: parseKey("idempotency_key", request.idempotencyKey),
+          payload: canonicalRequest(RestoreSnapshotRequestSchema, { ...request, idempotencyKey: "" }),
+          snapshotId: request.snapshotId,
+          newSessionId: request.newSessionId,
+        },
+        { signal: signalOf(host, request.idempotencyKey, context) },
+      );
+      return { session: await show(host, restored) };
+    },
+
+    diffSnapshots: diffSnapshots(host),
+
     rollbackSession: async (request, context) => {
-      const session = find(request.sessionId, context);
-      parseEnum("processes", request.processes, PROCESSES);
+      const session = use(request.sessionId, context);
       const wait = parseDrain("drain_timeout", request.drainTimeout) ?? host.defaults.pauseDrainTimeoutMs;
       const result = await host.rollbackSession(
         session,
@@ -103,6 +154,7 @@ export function createSnapshotService(host: Host): Partial<ServiceImpl<typeof Sn
           snapshotId: request.snapshotId,
           expectedGeneration: request.expectedGeneration,
           drainTimeoutMs: parseEnum("tools", request.tools, TOOLS) === "refuse" ? 0 : wait,
+          processes: parseEnum("processes", request.processes, PROCESSES),
         },
         { signal: signalOf(host, request.idempotencyKey, context) },
       );
@@ -113,4 +165,13 @@ export function createSnapshotService(host: Host): Partial<ServiceImpl<typeof Sn
       };
     },
   };
+}
+
+const MAX_TITLE_BYTES = 256;
+
+/** A name for people: text that a terminal can show on one line. */
+function parseTitle(name: string): string {
+  if (!name.isWellFormed() || /\p{Cc}/u.test(name) || Buffer.byteLength(name) > MAX_TITLE_BYTES)
+    throw invalidArgument("name", `must be text without control characters of at most ${MAX_TITLE_BYTES} bytes`);
+  return name;
 }

@@ -5,6 +5,7 @@ import { call, type RuntimeHarness, type RuntimeTraits } from "./suite/harness.s
 import { killSuite } from "./suite/kill.suite.ts";
 import { quiesceSuite } from "./suite/quiesce.suite.ts";
 import { crashSuite, lifecycleSuite } from "./suite/lifecycle.suite.ts";
+import { statsSuite } from "./suite/stats.suite.ts";
 
 const TEST_TIMEOUT_MS = 60_000;
 
@@ -43,6 +44,9 @@ export function runtimeSuite(
     });
     describe("what a service that died has left running", () => {
       quiesceSuite(() => harness, traits);
+    });
+    describe("what a container uses", () => {
+      statsSuite(() => harness);
     });
     if (traits.crashes === "yes") {
       describe("the death of a sandbox", () => {

@@ -63,6 +63,15 @@ export interface Execution {
 /** `running` means that it answered just now; a file that says so is not enough. */
 export type Liveness = "running" | "paused" | "gone";
 
+/** What a container uses. */
+export interface ContainerStats {
+  /** Processor time since its boot; where there is no isolation, of what lives in it now. */
+  readonly cpuMs: number;
+  readonly memoryBytes: number;
+  /** As `processes` counts them. */
+  readonly processes: number;
+}
+
 /**
  * What runs the code of sessions.
  *
@@ -97,6 +106,13 @@ export interface Runtime {
    */
   quiesce(id: string, call: RuntimeCall): Promise<void>;
   liveness(id: string, call: RuntimeCall): Promise<Liveness>;
+  /**
+   * How many processes there are inside, those of executions included and the runtime's own left out. A paused container
+   * is counted as it stands; one that does not run is `SANDBOX_LOST`.
+   */
+  processes(id: string, call: RuntimeCall): Promise<number>;
+  /** What the container uses at this moment, also while it is paused. One that does not run is `SANDBOX_LOST`. */
+  stats(id: string, call: RuntimeCall): Promise<ContainerStats>;
   /** Freezes every process of the container. Idempotent. */
   pause(id: string, call: RuntimeCall): Promise<void>;
   /** Thaws them. Idempotent. */

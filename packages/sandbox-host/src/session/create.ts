@@ -1,13 +1,13 @@
-import { type Clock, newSessionId, parseSessionId, randomToken, SandboxError } from "@turnbox/core";
+import { newSessionId, parseSessionId, SandboxError } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
-import type { SessionRow } from "../record/row.ts";
+import type { SnapshotRow } from "../record/row.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
-import type { Storage } from "../storage/storage.ts";
 import type { Templates } from "../template/templates.ts";
-import type { DestroySession } from "./destroy.ts";
+import type { Reach } from "./crash-point.ts";
+import type { Blueprint, Maker, TimePolicy } from "./make.ts";
 import type { Receipts } from "./receipts.ts";
 import type { Registry } from "./registry.ts";
-import { createSession, type Session } from "./session.ts";
+import type { Session } from "./session.ts";
 
 export interface CreateRequest {
   readonly tenant: string;
@@ -16,111 +16,115 @@ export interface CreateRequest {
   readonly payload: string;
   /** Empty lets the host choose. */
   readonly sessionId: string;
-  /** `template` or `template@version`. */
+  /** `template`, `template@version`, or the id of a snapshot of the same tenant. */
   readonly base: string;
   readonly quotaBytes: number | null;
   readonly labels: Readonly<Record<string, string>>;
   readonly env: Readonly<Record<string, string>>;
   readonly limits: ContainerLimits;
+  readonly time: TimePolicy;
+  readonly ports: readonly number[];
+}
+
+interface Call {
+  readonly signal: AbortSignal;
 }
 
 /**
  * Makes a session. Id and capacity are taken in one step before anything is made; the row is durable as `creating` before
  * the files are; any failure unwinds everything in reverse. A crash in between is undone at the next start.
  */
-export type CreateSession = (request: CreateRequest, call: { readonly signal: AbortSignal }) => Promise<Session>;
+export type CreateSession = (request: CreateRequest, call: Call) => Promise<Session>;
 
 export function createCreateSession(deps: {
   readonly registry: Registry;
   readonly records: Records;
   readonly receipts: Receipts;
-  readonly storage: Storage;
   readonly templates: Templates;
-  readonly clock: Clock;
-  readonly destroySession: DestroySession;
+  readonly maker: Maker;
   /** Throws `POOL_FULL` where the pool takes no new sessions. */
-  readonly assertRoom: (call: { readonly signal: AbortSignal }) => Promise<void>;
+  readonly assertRoom: (call: Call) => Promise<void>;
+  readonly reach: Reach;
 }): CreateSession {
-  const { registry, records, receipts, storage, templates, clock } = deps;
+  const { registry, records, receipts, templates, maker, reach } = deps;
 
   return async (request, call) => {
     const keyed = { scope: `${request.tenant}/CreateSession`, key: request.idempotencyKey, payload: request.payload };
-    const made = await receipts.once<Made>(keyed, async (receipt) => {
+    const made = await receipts.once<Made>(keyed, async (receiptOf) => {
       const id = request.sessionId === "" ? newSessionId() : parseSessionId(request.sessionId);
-      const base = await templates.resolve(request.base, call);
-      await deps.assertRoom(call);
-      using _place = registry.reserve(id);
-      const row: SessionRow = {
-        id,
-        tenant: request.tenant,
-        token: randomToken(12),
-        phase: { kind: "creating" },
-        generation: 1,
-        headGeneration: 1,
-        base: { name: base.name, digest: base.digest },
-        createdAtMs: clock.nowMs(),
-        labels: request.labels,
-        env: request.env,
-        limits: request.limits,
-        quotaBytes: request.quotaBytes,
-        refquotaBytes: null,
-        container: null,
-        turnCounter: 0,
-        parentSnapshot: null,
-      };
-      const session = createSession(row, records);
-      await records.call("insertSession", row);
-      try {
-        const head = await storage.createSession(
-          {
-            token: row.token,
-            origin: { kind: "base", base: row.base },
-            marks: {
-              session_id: id,
-              tenant: row.tenant,
-              base: `${base.name}@${base.digest}`,
-              created_at_ms: String(row.createdAtMs),
-            },
-            ...(row.quotaBytes === null ? {} : { quotaBytes: row.quotaBytes }),
-          },
-          call,
-        );
-        const done = receipt({ id, token: row.token });
-        await session.commit(
-          (creating) => ({ ...creating, phase: { kind: "active" }, refquotaBytes: head.refquotaBytes ?? null }),
-          done === undefined ? {} : { receipt: done },
-        );
-      } catch (thrown) {
-        await undo(session);
-        throw thrown;
-      }
-      registry.add(session);
-      return { id, token: row.token };
+      return await fromBase(request, call, async (source) => {
+        await deps.assertRoom(call);
+        using _place = registry.reserve(id);
+        const { time, ports, tenant, labels, env, limits, quotaBytes } = request;
+        const wanted = {
+          id,
+          tenant,
+          labels,
+          env,
+          limits,
+          time,
+          ports,
+          quotaBytes,
+          refquotaBytes: null,
+          turnCounter: 0,
+        };
+        const row = await maker.make({ ...wanted, ...source }, call);
+        const result = { id, token: row.token };
+        await maker.admit([row], receiptOf(result));
+        await reach("create.committed");
+        return result;
+      });
     });
-    const session = registry.find(made.id);
-    // The id may belong to another session by now, even of another tenant.
-    if (session?.row.token === made.token) return session;
-    throw new SandboxError("SESSION_NOT_FOUND", `session ${made.id} of this idempotency key was destroyed`, {
-      metadata: { sessionId: made.id },
-    });
+    return findMade(registry, made);
   };
 
-  /** Cleanup is not the caller's: its signal may be what made the create fail. What cannot be undone now is removed later. */
-  async function undo(session: Session): Promise<void> {
-    try {
-      await storage.destroySession(session.row.token, { signal: AbortSignal.timeout(UNDO_TIMEOUT_MS) });
-      await records.call("deleteSession", session.row.token);
-    } catch {
-      registry.add(session);
-      await deps.destroySession(session);
+  /** Finds what the session is made from. A snapshot stays where it is until `work` has ended. */
+  async function fromBase<Result>(
+    { base, tenant }: CreateRequest,
+    call: Call,
+    work: (source: Pick<Blueprint, "base" | "origin" | "forkedFrom">) => Promise<Result>,
+  ): Promise<Result> {
+    const parent = await findOwner(base, tenant);
+    if (parent === null) {
+      const { name, digest } = await templates.resolve(base, call);
+      const template = { name, digest };
+      return await work({ base: template, origin: { kind: "base", base: template }, forkedFrom: null });
     }
+    return await parent.serial.run(async () => {
+      const snapshot = await records.call("findSnapshot", base);
+      if (snapshot === null) throw gone(base);
+      const { token, name } = snapshot;
+      return await work({
+        base: parent.row.base,
+        origin: { kind: "snapshot", snapshot: { token, name } },
+        forkedFrom: { sessionId: parent.row.id, snapshotId: base },
+      });
+    });
+  }
+
+  /** The session whose snapshot the base names, if it names one that this tenant may see. */
+  async function findOwner(base: string, tenant: string): Promise<Session | null> {
+    const snapshot: SnapshotRow | null = await records.call("findSnapshot", base);
+    const owner = registry.all().find(({ row }) => row.token === snapshot?.token && row.tenant === tenant);
+    return owner ?? null;
   }
 }
 
 /** What a create's receipt remembers. */
-interface Made {
+export interface Made {
   readonly id: string;
   readonly token: string;
 }
 
-const UNDO_TIMEOUT_MS = 30_000;
+/** The session of a receipt. Its id may belong to another session by now, even of another tenant. */
+export function findMade(registry: Registry, made: Made): Session {
+  const session = registry.find(made.id);
+  if (session?.row.token === made.token) return session;
+  throw new SandboxError("SESSION_NOT_FOUND", `session ${made.id} of this idempotency key was destroyed`, {
+    metadata: { sessionId: made.id },
+  });
+}
+
+function gone(snapshotId: string): SandboxError {
+  return new SandboxError("SNAPSHOT_NOT_FOUND", `snapshot ${snapshotId} is gone`, { metadata: { snapshotId } });
+}

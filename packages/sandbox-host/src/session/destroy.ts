@@ -1,5 +1,6 @@
 import type { Clock } from "@turnbox/core";
 import type { ReceiptRow } from "../record/row.ts";
+import type { Reach } from "./crash-point.ts";
 import type { Reaper } from "./reaper.ts";
 import { DESTROYED, type Session } from "./session.ts";
 
@@ -9,13 +10,18 @@ import { DESTROYED, type Session } from "./session.ts";
  */
 export type DestroySession = (session: Session, receipt?: ReceiptRow) => Promise<void>;
 
-export function createDestroySession(deps: { readonly reaper: Reaper; readonly clock: Clock }): DestroySession {
+export function createDestroySession(deps: {
+  readonly reaper: Reaper;
+  readonly clock: Clock;
+  readonly reach: Reach;
+}): DestroySession {
   return async (session, receipt) => {
     await session.commit(
       (row) =>
         row.phase.kind === "destroying" ? row : { ...row, phase: { kind: "destroying", sinceMs: deps.clock.nowMs() } },
       receipt === undefined ? {} : { receipt },
     );
+    await deps.reach("destroy.tombstoned");
     // Whoever works for the session stops; the container, and with it every tool, ends in the removal.
     session.gate.close("SESSION_DESTROYING");
     session.lifetime.abort(DESTROYED);

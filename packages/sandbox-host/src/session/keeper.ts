@@ -4,6 +4,9 @@ import type { Records } from "../record/records.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Containers } from "./container.ts";
+import type { Expiry } from "./expire.ts";
+import type { Husks } from "./husk.ts";
+import { inParallel } from "./in-parallel.ts";
 import type { Registry } from "./registry.ts";
 import { watchStorage } from "./storage-watch.ts";
 
@@ -13,6 +16,8 @@ interface Deps {
   readonly storage: Storage;
   readonly runtime: Runtime;
   readonly containers: Containers;
+  readonly husks: Husks;
+  readonly expiry: Expiry;
   readonly clock: Clock;
   readonly log: Logger;
   /** How often the storage is looked after. */
@@ -22,18 +27,51 @@ interface Deps {
 /** How long the answers to idempotent requests and tool calls are kept. */
 const RETENTION_MS = 24 * 3_600_000;
 const FORGET_EVERY_MS = 3_600_000;
+const EXPIRE_EVERY_MS = 1_000;
+/** How many sandboxes are taken up at once. */
+const LANES = 8;
 
 /** What a host does besides serving, until disposed. */
 export function startKeeper(deps: Deps): AsyncDisposable {
   const stop = new AbortController();
   const options = { intervalMs: deps.intervalMs, signal: stop.signal };
-  const work = Promise.all([watchStorage(deps, options), forget(deps, stop.signal), thaw(deps, stop.signal)]);
+  const work = Promise.all([
+    watchStorage(deps, options),
+    forget(deps, stop.signal),
+    thaw(deps, stop.signal),
+    collectHusks(deps, options),
+    expire(deps, stop.signal),
+  ]);
   return {
     [Symbol.asyncDispose]: async () => {
       stop.abort();
       await work;
+      await deps.expiry.settled();
+      await deps.expiry.save().catch((err: unknown) => {
+        deps.log.warn({ err }, "how long sessions were idle is forgotten");
+      });
     },
   };
+}
+
+async function expire({ expiry, clock, log }: Deps, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await expiry.sweep({ signal }).catch((err: unknown) => {
+      log.error({ err }, "the times of sessions could not be looked at");
+    });
+    await clock.sleep(EXPIRE_EVERY_MS, { signal }).catch(() => undefined);
+  }
+}
+
+/** Removals collect husks as they free them; this finds those that a crash or a busy dataset left. */
+async function collectHusks(
+  { husks, clock }: Deps,
+  { intervalMs, signal }: { readonly intervalMs: number; readonly signal: AbortSignal },
+): Promise<void> {
+  while (!signal.aborted) {
+    await husks.collect({ signal });
+    await clock.sleep(intervalMs, { signal }).catch(() => undefined);
+  }
 }
 
 async function forget({ records, clock, log }: Deps, signal: AbortSignal): Promise<void> {
@@ -50,14 +88,13 @@ async function forget({ records, clock, log }: Deps, signal: AbortSignal): Promi
  * as after a reboot, is replaced when it is needed and not before.
  */
 async function thaw({ registry, runtime, containers, log }: Deps, signal: AbortSignal): Promise<void> {
-  for (const session of registry.all()) {
-    if (signal.aborted) return;
+  await inParallel(registry.all(), LANES, async (session) => {
     const { phase, container, id: sessionId } = session.row;
-    if (phase.kind !== "active" || container === null) continue;
+    if (signal.aborted || phase.kind !== "active" || container === null) return;
     try {
       if ((await runtime.liveness(container, { signal })) === "paused") await containers.ensure(session, { signal });
     } catch (err) {
       log.warn({ err, sessionId }, "a sandbox could not be taken up again yet");
     }
-  }
+  });
 }

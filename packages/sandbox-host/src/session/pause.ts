@@ -1,10 +1,13 @@
+import type { Clock } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Containers } from "./container.ts";
+import type { Reach } from "./crash-point.ts";
 import { assertGeneration } from "./generation.ts";
 import type { Intents } from "./intent.ts";
 import { assertActive } from "./phase.ts";
-import { type Session, within } from "./session.ts";
+import { inOrder, type Session, within } from "./session.ts";
+import { timingAfterResume } from "./timing.ts";
 
 export interface PauseRequest {
   readonly expectedGeneration: number | undefined;
@@ -12,6 +15,7 @@ export interface PauseRequest {
   readonly late: "refuse" | "kill";
   /** How long to wait for running tool calls; 0 does not wait. */
   readonly drainTimeoutMs: number;
+  readonly cause: "request" | "timeout";
 }
 
 interface Call {
@@ -36,7 +40,9 @@ interface Deps {
   readonly runtime: Runtime;
   readonly containers: Containers;
   readonly intents: Intents;
+  readonly clock: Clock;
   readonly log: Logger;
+  readonly reach: Reach;
 }
 
 /** How long killed tools may take to end. */
@@ -44,15 +50,16 @@ const KILL_TIMEOUT_MS = 30_000;
 /** Undoing has its own time: the caller's signal may be what made it necessary. */
 const THAW_TIMEOUT_MS = 30_000;
 
-export function createPauseSession({ runtime, containers, intents, log }: Deps): PauseSession {
+export function createPauseSession({ runtime, containers, intents, clock, log, reach }: Deps): PauseSession {
   return async (session, request, caller) => {
     const call = within(session, caller);
-    await session.serial.run(async () => {
+    await inOrder(session, "PauseSession", async () => {
       assertGeneration(session, request.expectedGeneration);
       if (session.row.phase.kind === "paused") return;
       assertActive(session.row.phase, "PauseSession");
       await intents.settleLeftover(session);
       using _closed = session.gate.close("SESSION_PAUSED");
+      await reach("pause.closed");
       await drain(session, request, call);
       await containers.settled(session);
       const { container } = session.row;
@@ -60,7 +67,12 @@ export function createPauseSession({ runtime, containers, intents, log }: Deps):
         if (container !== null && (await runtime.liveness(container, call)) === "running") {
           await runtime.pause(container, call);
         }
-        await session.commit((row) => ({ ...row, phase: { kind: "paused" } }));
+        await reach("pause.frozen");
+        await session.commit((row) => ({
+          ...row,
+          phase: { kind: "paused", sinceMs: clock.nowMs(), cause: request.cause },
+        }));
+        await reach("pause.committed");
       } catch (thrown) {
         await thaw(container).catch((err: unknown) => {
           // The next call finds it frozen and thaws it.
@@ -89,17 +101,27 @@ async function drain(session: Session, { late, drainTimeoutMs }: PauseRequest, c
   }
 }
 
-export function createResumeSession({ containers }: Pick<Deps, "containers">): ResumeSession {
+export function createResumeSession({
+  containers,
+  clock,
+  reach,
+}: Pick<Deps, "containers" | "clock" | "reach">): ResumeSession {
   return async (session, request, caller) => {
     const call = within(session, caller);
-    await session.serial.run(async () => {
+    await inOrder(session, "ResumeSession", async () => {
       assertGeneration(session, request.expectedGeneration);
       if (session.row.phase.kind === "active") return;
       if (session.row.phase.kind !== "paused") assertActive(session.row.phase, "ResumeSession");
-      await session.commit((row) => ({ ...row, phase: { kind: "active" } }));
+      await session.commit((row) => ({
+        ...row,
+        timing: timingAfterResume(row, clock.nowMs()),
+        phase: { kind: "active" },
+      }));
+      await reach("resume.committed");
       containers.suspect(session);
       // A container that is there is thawed now, so that its processes go on; none is booted for it.
       if (session.row.container !== null) await containers.ensure(session, call);
+      await reach("resume.thawed");
     });
   };
 }

@@ -39,7 +39,7 @@ describe("assertActive", () => {
     const phases: readonly Phase[] = [
       { kind: "creating" },
       { kind: "active" },
-      { kind: "paused" },
+      { kind: "paused", sinceMs: 1, cause: "request" },
       { kind: "destroying", sinceMs: 1 },
       { kind: "failed", message: "x" },
     ];

@@ -1,9 +1,13 @@
-import { type Clock, SandboxError } from "@turnbox/core";
+import { type Clock, hasReason, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Records } from "../record/records.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Storage } from "../storage/storage.ts";
+import { atMost } from "./at-most.ts";
 import type { Containers } from "./container.ts";
+import type { Reach } from "./crash-point.ts";
+import type { Husks } from "./husk.ts";
+import { huskMarks } from "./place-marks.ts";
 import type { Registry } from "./registry.ts";
 import type { Session } from "./session.ts";
 
@@ -41,10 +45,12 @@ export function createReaper(deps: {
   readonly storage: Storage;
   readonly containers: Containers;
   readonly runtime: Runtime;
+  readonly husks: Husks;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly reach: Reach;
 }): Reaper {
-  const { registry, records, storage, containers, runtime, clock, log } = deps;
+  const { registry, records, storage, containers, runtime, husks, clock, log, reach } = deps;
   const removals = new Map<Session, { removal: Removal; readonly done: Promise<void> }>();
   const stop = new AbortController();
   const isStopping = (): boolean => stop.signal.aborted;
@@ -55,10 +61,31 @@ export function createReaper(deps: {
       const call = { signal: AbortSignal.any([stop.signal, AbortSignal.timeout(ATTEMPT_TIMEOUT_MS)]) };
       await containers.end(session, call);
       for (const id of strays(session)) await runtime.stop(id, call);
-      await storage.destroySession(session.row.token, call);
-      await records.call("deleteSession", session.row.token);
+      await reach("destroy.container_ended");
+      await removeFiles(session, call);
+      await reach("destroy.forgotten");
       registry.remove(session);
+      await husks.collect(call);
     });
+  };
+
+  /** Where others were forked from the session, its files live on without it. */
+  const removeFiles = async (session: Session, call: { readonly signal: AbortSignal }): Promise<void> => {
+    const { token, id: sessionId, tenant } = session.row;
+    try {
+      await storage.destroySession(token, call);
+    } catch (thrown) {
+      if (!hasReason(thrown, "SNAPSHOT_IN_USE")) throw thrown;
+      const husk = { token, sessionId, tenant, sinceMs: clock.nowMs() };
+      await storage.markSession(token, huskMarks(husk), call);
+      await storage.shrinkSession(token, call);
+      await reach("destroy.shrunk");
+      await records.call("becomeHusk", husk);
+      husks.add(husk);
+      return;
+    }
+    await reach("destroy.files_destroyed");
+    await records.call("deleteSession", token);
   };
 
   const work = async (session: Session): Promise<void> => {
@@ -97,7 +124,7 @@ export function createReaper(deps: {
       stop.abort();
       // What does not end by then is taken up at the next start.
       const done = Promise.all([...removals.values()].map((removal) => removal.done));
-      await Promise.race([done, clock.sleep(STOP_MS)]);
+      await atMost(clock, STOP_MS, done);
     },
   };
 }

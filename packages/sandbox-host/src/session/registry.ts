@@ -1,5 +1,6 @@
 import { coversTenant, type Principal, SandboxError, type SessionId } from "@turnbox/core";
 import type { SessionRow } from "../record/row.ts";
+import type { SessionEvents } from "./events.ts";
 import type { Session } from "./session.ts";
 
 /**
@@ -22,7 +23,7 @@ export interface Registry {
   all(): readonly Session[];
 }
 
-export function createRegistry(options: { readonly maxSessions: number }): Registry {
+export function createRegistry(options: { readonly maxSessions: number; readonly events: SessionEvents }): Registry {
   const sessions = new Map<string, Session>();
   const reserved = new Set<string>();
   return {
@@ -46,7 +47,9 @@ export function createRegistry(options: { readonly maxSessions: number }): Regis
     },
     add: (session) => void sessions.set(session.row.id, session),
     remove: (session) => {
-      if (sessions.get(session.row.id) === session) sessions.delete(session.row.id);
+      if (sessions.get(session.row.id) !== session) return;
+      sessions.delete(session.row.id);
+      options.events.publish("destroyed", session);
     },
     find: (id) => sessions.get(id),
     get: (id, caller) => {

@@ -160,7 +160,7 @@ describe("pauseSession", () => {
   const pause = (test: TestHost, session: Session, more: Partial<PauseRequest> = {}) =>
     test.host.pauseSession(
       session,
-      { expectedGeneration: undefined, late: "refuse", drainTimeoutMs: 0, ...more },
+      { expectedGeneration: undefined, late: "refuse", drainTimeoutMs: 0, cause: "request", ...more },
       { signal: SIGNAL },
     );
   const resume = (test: TestHost, session: Session) =>

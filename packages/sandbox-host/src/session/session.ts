@@ -3,8 +3,9 @@ import type { SessionCommit } from "../record/operation.ts";
 import type { Records } from "../record/records.ts";
 import type { IntentRow, SessionRow } from "../record/row.ts";
 import type { HeadRef } from "../storage/storage.ts";
+import type { SessionEvents } from "./events.ts";
 import { createGate, type Gate } from "./gate.ts";
-import { assertTransition } from "./phase.ts";
+import { assertActive, assertTransition } from "./phase.ts";
 import { createSerial, type Serial } from "./serial.ts";
 
 /**
@@ -31,11 +32,14 @@ export interface Session {
   commit(change: (row: SessionRow) => SessionRow, extras?: Omit<SessionCommit, "session">): Promise<void>;
 }
 
-export function createSession(first: SessionRow, records: Records): Session {
+export function createSession(
+  first: SessionRow,
+  { records, events }: { readonly records: Records; readonly events: SessionEvents },
+): Session {
   let row = first;
   const commits = createSerial();
   let interrupt = new AbortController();
-  return {
+  const session: Session = {
     get interrupt() {
       return interrupt.signal;
     },
@@ -60,14 +64,32 @@ export function createSession(first: SessionRow, records: Records): Session {
         const next = change(row);
         if (next.phase.kind !== row.phase.kind) assertTransition(row.phase.kind, next.phase.kind);
         await records.call("commitSession", { session: next, ...extras });
+        const before = row;
         row = next;
+        if (extras.snapshot !== undefined) events.publish("sealed", session);
+        if (next.phase.kind !== before.phase.kind || next.generation !== before.generation)
+          events.publish("changed", session);
       }),
   };
+  return session;
 }
 
 /** A signal that aborts with the caller's, and when the session is destroyed. */
 export function within(session: Session, call: { readonly signal: AbortSignal }): { readonly signal: AbortSignal } {
   return { signal: AbortSignal.any([call.signal, session.lifetime.signal]) };
+}
+
+/**
+ * Runs an operation in the session's serial order. One on a session that is being destroyed is refused at once: it would
+ * only wait for the removal.
+ */
+export async function inOrder<Result>(
+  session: Session,
+  operation: string,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  if (session.row.phase.kind === "destroying") assertActive(session.row.phase, operation);
+  return await session.serial.run(work);
 }
 
 /** The reason that a destroyed session's work ends with. */

@@ -1,7 +1,9 @@
-import { invalidArgument, SandboxError } from "@turnbox/core";
-import type { BaseRef, HeadRef, Marks, SnapshotRef } from "./storage.ts";
+import { invalidArgument, randomToken, SandboxError } from "@turnbox/core";
+import type { BaseRef, HeadRef, Marks, Point, SessionSpec, SnapshotRef } from "./storage.ts";
 
 const MAX_MARK_BYTES = 512;
+const VIEW_NAME_LENGTH = 16;
+const VIEW_SNAPSHOT = /^v-([0-9a-z]{16})$/;
 
 /** Refuses template names and digests that could not be a directory or a dataset of their own. */
 export function checkBase(base: BaseRef): void {
@@ -36,6 +38,36 @@ export function checkSnapshot(snapshot: SnapshotRef): void {
   }
 }
 
+/** A view's own name, never used twice. */
+export function newViewName(): string {
+  return randomToken(VIEW_NAME_LENGTH);
+}
+
+/** The snapshot that a view of a head stands on. Names of this form are kept for views, and are in no listing. */
+export function viewSnapshotName(view: string): string {
+  return `v-${view}`;
+}
+
+/** The view that a snapshot was taken for; undefined where it is none of these. */
+export function viewOfSnapshot(name: string): string | undefined {
+  return VIEW_SNAPSHOT.exec(name)?.[1];
+}
+
+export function isViewSnapshot(name: string): boolean {
+  return viewOfSnapshot(name) !== undefined;
+}
+
+/** Refuses what no caller may name a snapshot. */
+export function checkNewSnapshot(snapshot: SnapshotRef): void {
+  checkSnapshot(snapshot);
+  if (isViewSnapshot(snapshot.name)) throw invalidArgument("snapshot", "names of this form are kept for views");
+}
+
+export function checkPoint(point: Point): void {
+  if (point.kind === "head") checkHead(point.head);
+  else checkSnapshot(point.snapshot);
+}
+
 export function checkMarks(marks: Marks): void {
   for (const [key, value] of Object.entries(marks)) {
     if (!/^[a-z_]{1,64}$/.test(key))
@@ -44,6 +76,15 @@ export function checkMarks(marks: Marks): void {
       throw invalidArgument(`marks.${key}`, `must be text of at most ${MAX_MARK_BYTES} bytes`);
     }
   }
+}
+
+/** The bound of a session's first head, whose origin refers to so many bytes. */
+export function firstRefquota(
+  spec: Pick<SessionSpec, "quotaBytes" | "refquotaBytes">,
+  referencedBytes: number,
+): number | undefined {
+  if (spec.refquotaBytes !== undefined) return Math.max(spec.refquotaBytes, referencedBytes);
+  return spec.quotaBytes === undefined ? undefined : referencedBytes + spec.quotaBytes;
 }
 
 export function baseNotFound(base: BaseRef): SandboxError {

@@ -1,9 +1,12 @@
 import { describe } from "@jest/globals";
 import { baseSuite } from "./suite/base.suite.ts";
+import { dependencySuite } from "./suite/dependency.suite.ts";
 import { endSuite } from "./suite/end.suite.ts";
 import { headSuite } from "./suite/head.suite.ts";
 import { sessionSuite } from "./suite/session.suite.ts";
 import { snapshotSuite } from "./suite/snapshot.suite.ts";
+import { unchangedSuite } from "./suite/unchanged.suite.ts";
+import { viewSuite } from "./suite/view.suite.ts";
 import { createSuiteFixture, type StorageHarness, type StorageSuiteOptions } from "./suite/suite-fixture.suite.ts";
 
 export type { StorageHarness, StorageSuiteOptions } from "./suite/suite-fixture.suite.ts";
@@ -16,6 +19,9 @@ export function storageSuite(name: string, create: () => Promise<StorageHarness>
     baseSuite(suite);
     headSuite(suite);
     snapshotSuite(suite);
+    dependencySuite(suite);
+    unchangedSuite(suite);
+    viewSuite(suite);
     endSuite(create);
   });
 }

@@ -21,7 +21,10 @@ export interface HeadRef {
   readonly generation: number;
 }
 
-/** A snapshot of one of the session's heads. `name` is unique in the pool and never used twice. */
+/**
+ * A snapshot of one of the session's heads. `name` is unique in the pool and never used twice; those of the form
+ * `v-<16 letters or digits>` are kept for views.
+ */
 export interface SnapshotRef {
   readonly token: string;
   readonly name: string;
@@ -50,6 +53,8 @@ export interface SessionSpec {
   readonly origin: Origin;
   /** The agent's own allowance on top of its origin; absent means no bound. */
   readonly quotaBytes?: number;
+  /** The first head's bound itself, where it is not `quotaBytes` on top of the origin; raised to what the origin refers to. */
+  readonly refquotaBytes?: number;
   readonly marks: Marks;
 }
 
@@ -70,6 +75,21 @@ export interface SnapshotInfo extends SnapshotRef {
   readonly marks: Marks;
 }
 
+/** A point in the life of a session's files: a snapshot, or a head as it is now. */
+export type Point =
+  | { readonly kind: "snapshot"; readonly snapshot: SnapshotRef }
+  | { readonly kind: "head"; readonly head: HeadRef };
+
+/**
+ * The files of a point, read-only and unchanging. What it stands on cannot be destroyed until it is disposed; disposing
+ * never throws, and what it could not remove goes at the next `open`.
+ */
+export interface View extends AsyncDisposable {
+  readonly path: string;
+  /** The snapshot that is looked at; for a head, one that goes with the view. */
+  readonly snapshot: SnapshotRef;
+}
+
 /** What the storage holds for one session, found by looking, not by remembering. */
 export interface SessionInventory {
   readonly token: string;
@@ -87,6 +107,8 @@ export interface StorageStatus {
   readonly sizeBytes: number;
   readonly usedBytes: number;
   readonly availableBytes: number;
+  /** Absent where the backend does not know it. */
+  readonly fragmentationPercent?: number;
 }
 
 export interface StorageCapabilities {
@@ -152,8 +174,22 @@ export interface Storage {
   unmountHead(head: HeadRef, call: StorageCall): Promise<void>;
   /** Destroys one head with its snapshots. `SNAPSHOT_IN_USE` while another head or session was cloned from them. */
   destroyHead(head: HeadRef, call: StorageCall): Promise<void>;
-  /** Destroys everything of the session; answers when it is gone. A session that is not there is gone. */
+  /**
+   * Destroys everything of the session; answers when it is gone. A session that is not there is gone. `SNAPSHOT_IN_USE`,
+   * with nothing touched, while another session was cloned from it.
+   */
   destroySession(token: string, call: StorageCall): Promise<void>;
+  /**
+   * Destroys what it can of a session that is over but that others were cloned from: all heads are unmounted, and every
+   * head and snapshot that nothing outside depends on goes. A session that is not there is gone. Idempotent.
+   */
+  shrinkSession(token: string, call: StorageCall): Promise<void>;
+  /**
+   * Ends the session's heads that hold no snapshot which only they lead to. Where a head that stays was cloned from one
+   * of them, it takes over the snapshots up to that point. Never the kept head, never one that is in use; snapshots are
+   * moved, none is destroyed. Answers with the heads that went. Idempotent.
+   */
+  collectHeads(keep: HeadRef, call: StorageCall): Promise<readonly HeadRef[]>;
 
   /**
    * Flushes what the sandbox has written, mapped memory included, and takes a snapshot of the mounted head. The same
@@ -165,9 +201,28 @@ export interface Storage {
   /** A snapshot that is not there is gone; one that something was cloned from is `SNAPSHOT_IN_USE`. */
   destroySnapshot(snapshot: SnapshotRef, call: StorageCall): Promise<void>;
 
+  /**
+   * Whether no file, directory or attribute was written between two snapshots on one line: `since` came before
+   * `snapshot` on the same head, or on one that this head came from by cloning. False where they are not on one line.
+   * Exact, and cheap also where much changed.
+   */
+  isUnchanged(snapshot: SnapshotRef, since: SnapshotRef, call: StorageCall): Promise<boolean>;
+  /** Sixteen at once; whoever wants one more waits. */
+  openView(point: Point, call: StorageCall): Promise<View>;
+  /**
+   * Paths, absolute inside, that may differ between a snapshot and one that came later on the same line, at least all
+   * that do, where a renamed directory stands for all below it and one name of a file for its others; null where the
+   * backend has no way to tell but looking at everything.
+   */
+  changedPaths(from: SnapshotRef, to: SnapshotRef, call: StorageCall): Promise<readonly string[] | null>;
+  /** Sets marks of the session's place; others stay as they are. */
+  markSession(token: string, marks: Marks, call: StorageCall): Promise<void>;
+
   /** Bytes the session's heads and snapshots take in the pool, its origin's own not included. */
   usedBytes(token: string, call: StorageCall): Promise<number>;
-  /** The same for all sessions at once, by token. */
+  /** Bytes that a head refers to, its origin's included. */
+  headBytes(head: HeadRef, call: StorageCall): Promise<number>;
+  /** What `usedBytes` answers, for all sessions at once, by token. */
   usedBytesOfAll(call: StorageCall): Promise<ReadonlyMap<string, number>>;
   /** Every session that carries this storage's mark. What is not ours is never listed. */
   inventory(call: StorageCall): Promise<readonly SessionInventory[]>;

@@ -7,6 +7,15 @@ export interface ArchiveLimits {
   readonly maxEntries: number;
 }
 
+/** What no root filesystem has. */
+export const MAX_TEMPLATE_ENTRIES = 2_000_000;
+
+/** What was seen so far, also over several archives that make one root. */
+export interface ArchiveTally {
+  bytes: number;
+  entries: number;
+}
+
 interface UnpackOptions extends ArchiveLimits {
   readonly runner: CommandRunner;
   readonly signal: AbortSignal;
@@ -42,13 +51,11 @@ export async function unpackArchive(file: string, directory: string, options: Un
 
 /** Reads every header; throws for the first that is not acceptable. */
 async function inspect(file: string, options: UnpackOptions): Promise<void> {
-  const so = { bytes: 0, entries: 0 };
+  const tally: ArchiveTally = { bytes: 0, entries: 0 };
   let problem: string | null = null;
   const onReadEntry = (entry: ReadEntry): void => {
     entry.resume();
-    so.entries += 1;
-    so.bytes += entry.size;
-    problem ??= refusal(entry, so, options);
+    problem ??= countEntry(entry, tally, options);
   };
   try {
     await list({ file, strict: true, onReadEntry });
@@ -56,7 +63,7 @@ async function inspect(file: string, options: UnpackOptions): Promise<void> {
     throw invalid(cause instanceof Error ? cause.message : "it cannot be read", cause);
   }
   options.signal.throwIfAborted();
-  if (so.entries === 0) throw invalid("it has no entries");
+  if (tally.entries === 0) throw invalid("it has no entries");
   // TypeScript does not see the assignment in the callback.
   const found = problem as string | null;
   if (found !== null) throw invalid(found);
@@ -72,17 +79,20 @@ const ALLOWED: ReadonlySet<string> = new Set([
   "SymbolicLink",
 ]);
 
-function refusal(
-  { path, type }: ReadEntry,
-  so: { readonly bytes: number; readonly entries: number },
+/** Counts an entry, and says why it is not acceptable; null where it is. */
+export function countEntry(
+  { path, type, size }: Pick<ReadEntry, "path" | "type" | "size">,
+  tally: ArchiveTally,
   limits: ArchiveLimits,
 ): string | null {
+  tally.entries += 1;
+  tally.bytes += size;
   if (path.split("/").includes("..")) return `${JSON.stringify(path)} leads out of the root`;
   if (!ALLOWED.has(type) && !IN_DEV.test(path)) {
     return `${JSON.stringify(path)} is a ${type}, only files, directories and links are taken`;
   }
-  if (so.bytes > limits.maxBytes) return `it unpacks to more than ${limits.maxBytes} bytes`;
-  if (so.entries > limits.maxEntries) return `it has more than ${limits.maxEntries} entries`;
+  if (tally.bytes > limits.maxBytes) return `it unpacks to more than ${limits.maxBytes} bytes`;
+  if (tally.entries > limits.maxEntries) return `it has more than ${limits.maxEntries} entries`;
   return null;
 }
 

@@ -2,11 +2,11 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type CommandRunner, SandboxError } from "@turnbox/core";
+import { packRoot } from "./pack-root.ts";
 
 /** What an agent expects to find. */
 const PACKAGES = ["git", "python3", "curl", "ca-certificates", "ripgrep"] as const;
 const BUILD_DEADLINE_MS = 40 * 60_000;
-const PACK_DEADLINE_MS = 10 * 60_000;
 
 /**
  * Builds a Debian root filesystem with debootstrap and packs it into a tar archive. Release and mirror are those of this
@@ -20,10 +20,10 @@ export async function buildDebian(
   const { codename, mirror } = await readSources();
   const directory = await mkdtemp(join(tmpdir(), "turnbox-debian-"));
   const root = join(directory, "root");
-  const run = async (step: string, command: string, args: readonly string[], deadlineMs: number): Promise<void> => {
+  const run = async (step: string, command: string, args: readonly string[]): Promise<void> => {
     deps.report(`${step} ...`);
     const { exitCode, stdout, stderr } = await deps.runner.run(
-      { command, args, deadlineMs, env: { LC_ALL: "C" } },
+      { command, args, deadlineMs: BUILD_DEADLINE_MS, env: { LC_ALL: "C" } },
       { signal: deps.signal },
     );
     if (exitCode === 0) return;
@@ -31,24 +31,21 @@ export async function buildDebian(
     throw new SandboxError("TEMPLATE_INVALID", `${step} failed (exit code ${exitCode}):\n${last}`);
   };
   try {
-    await run(
-      `debootstrap of Debian ${codename} with ${PACKAGES.join(", ")}`,
-      "debootstrap",
-      ["--variant=minbase", `--include=${PACKAGES.join(",")}`, codename, root, mirror],
-      BUILD_DEADLINE_MS,
-    );
+    await run(`debootstrap of Debian ${codename} with ${PACKAGES.join(", ")}`, "debootstrap", [
+      "--variant=minbase",
+      `--include=${PACKAGES.join(",")}`,
+      codename,
+      root,
+      mirror,
+    ]);
     for (const path of ["var/cache/apt/archives", "var/lib/apt/lists"]) {
       await rm(join(root, path), { recursive: true, force: true });
       await mkdir(join(root, path, "partial"), { recursive: true });
     }
     await rm(join(root, "etc/resolv.conf"), { force: true });
     await writeFile(join(root, "etc/hostname"), "turnbox\n");
-    await run(
-      "packing",
-      "tar",
-      ["-C", root, "--exclude=./dev/*", "--numeric-owner", "-cf", output, "."],
-      PACK_DEADLINE_MS,
-    );
+    deps.report("packing ...");
+    await packRoot({ root, output }, deps);
   } finally {
     await rm(directory, { recursive: true, force: true });
   }

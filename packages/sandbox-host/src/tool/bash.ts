@@ -116,6 +116,7 @@ function toResult(ended: {
     durationMs: Math.round(ended.durationMs),
     tier: 2,
     generation: ended.generation,
+    snapshotId: null,
   };
 }
 

@@ -1,7 +1,9 @@
 import { canonicalJson, invalidArgument, parseVariables } from "@turnbox/core";
+import type { Activity } from "../session/activity.ts";
 import { assertGeneration } from "../session/generation.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Session } from "../session/session.ts";
+import type { SnapshotTool } from "../turn/tool-snapshot.ts";
 import type { RunBash } from "./bash.ts";
 import { findTool, type ToolName } from "./catalog.ts";
 import { type Ledger, type LedgerAnswer, NotStarted } from "./ledger.ts";
@@ -24,9 +26,16 @@ export interface ToolCall {
 /** Runs a tool of the catalog in a session, exactly once for its call id. */
 export type ExecuteTool = (session: Session, call: ToolCall) => Promise<LedgerAnswer>;
 
+const SNAPSHOT_TIMEOUT_MS = 60_000;
 const MAX_STDIN_BYTES = 4 * 1024 * 1024;
 
-export function createExecuteTool(deps: { readonly ledger: Ledger; readonly runBash: RunBash }): ExecuteTool {
+export function createExecuteTool(deps: {
+  readonly ledger: Ledger;
+  readonly runBash: RunBash;
+  readonly activity: Activity;
+  /** Absent where the host takes no snapshots for tools. */
+  readonly snapshotTool?: SnapshotTool | undefined;
+}): ExecuteTool {
   const run: Record<ToolName, (session: Session, call: ToolCall) => Promise<ToolResult>> = {
     bash: (session, call) => deps.runBash(session, call),
   };
@@ -41,13 +50,37 @@ export function createExecuteTool(deps: { readonly ledger: Ledger; readonly runB
       throw invalidArgument("stdin", `must have at most ${MAX_STDIN_BYTES} bytes`);
     const payload = canonicalJson([tool.name, call.parameters, Buffer.from(call.stdin).toString("base64")]);
     return await deps.ledger.once(session, { callId: call.callId, payload }, async () => {
-      using _place = enter(session, call);
-      return await run[tool.name](session, {
-        ...call,
-        kill: AbortSignal.any([call.kill, session.lifetime.signal, session.interrupt]),
-      });
+      const result = await inGate(session, call, () =>
+        run[tool.name](session, {
+          ...call,
+          kill: AbortSignal.any([call.kill, session.lifetime.signal, session.interrupt]),
+        }),
+      );
+      // Outside of the gate: an operation that waits for the tools to end is ahead of the snapshot in the session's order.
+      return deps.snapshotTool === undefined || result.isError
+        ? result
+        : { ...result, snapshotId: await snapshot(deps.snapshotTool, session, { ...call, ...result }) };
     });
   };
+
+  async function inGate(session: Session, call: ToolCall, work: () => Promise<ToolResult>): Promise<ToolResult> {
+    using _place = enter(session, call);
+    deps.activity.touch(session);
+    try {
+      return await work();
+    } finally {
+      deps.activity.touch(session);
+    }
+  }
+}
+
+async function snapshot(
+  take: SnapshotTool,
+  session: Session,
+  { callId, generation }: { readonly callId: string; readonly generation: number },
+): Promise<string | null> {
+  const signal = AbortSignal.any([session.lifetime.signal, AbortSignal.timeout(SNAPSHOT_TIMEOUT_MS)]);
+  return await take(session, { callId, generation, signal });
 }
 
 /** A place among the session's running calls; a refusal here comes before any effect. */

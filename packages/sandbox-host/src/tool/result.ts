@@ -18,4 +18,6 @@ export interface ToolResult {
   readonly durationMs: number;
   readonly tier: 1 | 2;
   readonly generation: number;
+  /** The snapshot that holds what the call wrote, where one is taken for each call. */
+  readonly snapshotId: string | null;
 }

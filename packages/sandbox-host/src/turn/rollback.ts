@@ -1,17 +1,21 @@
-import { type Clock, SandboxError } from "@turnbox/core";
+import { SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Records } from "../record/records.ts";
 import type { RollbackIntent, SnapshotRow } from "../record/row.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Containers } from "../session/container.ts";
+import type { Reach } from "../session/crash-point.ts";
 import { assertGeneration } from "../session/generation.ts";
 import type { Intents } from "../session/intent.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Receipts } from "../session/receipts.ts";
-import { type Session, within } from "../session/session.ts";
+import { inOrder, type Session, within } from "../session/session.ts";
 import type { HeadRef, Storage } from "../storage/storage.ts";
-import { snapshotMarks } from "./complete.ts";
-import { newSnapshotId, nextSnapshotName } from "./snapshot-id.ts";
+import { findSnapshot } from "./find.ts";
+import type { Retention } from "./retain.ts";
+import type { Sealing } from "./seal.ts";
+import { assertSnapshots } from "./snapshot.ts";
+import { snapshotMarks } from "./snapshot-marks.ts";
 
 export interface RollbackRequest {
   readonly idempotencyKey: string;
@@ -20,6 +24,8 @@ export interface RollbackRequest {
   readonly expectedGeneration: number | undefined;
   /** How long to wait for running tool calls; 0 refuses at once. */
   readonly drainTimeoutMs: number;
+  /** What happens to processes that run in the background: they are ended, or the call fails with `PROCESSES_RUNNING`. */
+  readonly processes: "stop" | "refuse";
 }
 
 export interface RollbackResult {
@@ -38,6 +44,10 @@ export type RollbackSession = (
   call: { readonly signal: AbortSignal },
 ) => Promise<RollbackResult>;
 
+interface Call {
+  readonly signal: AbortSignal;
+}
+
 interface Deps {
   readonly records: Records;
   readonly receipts: Receipts;
@@ -45,8 +55,10 @@ interface Deps {
   readonly storage: Storage;
   readonly runtime: Runtime;
   readonly containers: Containers;
-  readonly clock: Clock;
+  readonly sealing: Sealing;
+  readonly retention: Retention;
   readonly log: Logger;
+  readonly reach: Reach;
   readonly assertRoom: (call: { readonly signal: AbortSignal }) => Promise<void>;
 }
 
@@ -55,15 +67,13 @@ const RETIRE_TIMEOUT_MS = 30_000;
 export function createRollbackSession(deps: Deps): RollbackSession {
   const { records, receipts, intents, containers } = deps;
   return async (session, request, caller) => {
-    if (deps.storage.capabilities.snapshots === "unsupported") {
-      throw new SandboxError("SNAPSHOTS_NOT_AVAILABLE", "this host's storage has no snapshots to go back to");
-    }
+    assertSnapshots(deps.storage);
     const call = within(session, caller);
     const { idempotencyKey: key, payload } = request;
     return await receipts.once<RollbackResult>(
       { scope: `${session.row.token}/RollbackSession`, key, payload },
       (receiptOf) =>
-        session.serial.run(async () => {
+        inOrder(session, "RollbackSession", async () => {
           assertActive(session.row.phase, "RollbackSession");
           assertGeneration(session, request.expectedGeneration);
           await intents.settleLeftover(session);
@@ -73,11 +83,13 @@ export function createRollbackSession(deps: Deps): RollbackSession {
           await session.gate.drained({ timeoutMs: request.drainTimeoutMs, signal: call.signal });
           // A call that was given up may have left a boot behind; it must not end on the new head's watch.
           await containers.settled(session);
+          if (request.processes === "refuse") await assertNoProcesses(deps, session, call);
           const intent = await plan(deps, session);
           const old = { head: session.head, container: session.row.container };
           const result = { undoSnapshotId: intent.undo.id, generation: intent.generation };
           const receipt = receiptOf(result);
           await intents.run(session, intent, async () => {
+            await deps.reach("rollback.begun");
             await prepare(deps, { session, target, intent }, call);
             await session.commit(
               (row) => ({
@@ -90,7 +102,9 @@ export function createRollbackSession(deps: Deps): RollbackSession {
               { snapshot: intent.undo, intent: "end", ...(receipt === undefined ? {} : { receipt }) },
             );
           });
+          await deps.reach("rollback.committed");
           containers.adopt(session, intent.container);
+          deps.retention.enforce(session);
           void retire(deps, old);
           return result;
         }),
@@ -98,31 +112,9 @@ export function createRollbackSession(deps: Deps): RollbackSession {
   };
 }
 
-/** The session's snapshot of this id, or `SNAPSHOT_NOT_FOUND`. */
-export async function findSnapshot(records: Records, session: Session, snapshotId: string): Promise<SnapshotRow> {
-  const snapshots = await records.call("listSnapshots", session.row.token);
-  const found = snapshots.find(({ id }) => id === snapshotId);
-  if (found === undefined) {
-    throw new SandboxError("SNAPSHOT_NOT_FOUND", `the session has no snapshot ${JSON.stringify(snapshotId)}`, {
-      metadata: { snapshotId },
-    });
-  }
-  return found;
-}
-
-async function plan(deps: Deps, { row }: Session): Promise<RollbackIntent> {
-  const undo: SnapshotRow = {
-    id: newSnapshotId(),
-    token: row.token,
-    name: await nextSnapshotName(deps.records),
-    kind: "undo",
-    turnNumber: null,
-    turnKey: null,
-    outcome: null,
-    createdAtMs: deps.clock.nowMs(),
-    parent: row.parentSnapshot,
-    generation: row.generation,
-  };
+async function plan(deps: Deps, session: Session): Promise<RollbackIntent> {
+  const { row } = session;
+  const undo = await deps.sealing.describe(session, { kind: "undo" });
   return {
     kind: "rollback",
     token: row.token,
@@ -134,19 +126,21 @@ async function plan(deps: Deps, { row }: Session): Promise<RollbackIntent> {
 
 /** Makes everything the new generation needs. */
 async function prepare(
-  { storage, runtime, containers }: Deps,
+  { storage, runtime, containers, reach }: Deps,
   {
     session,
     target,
     intent,
   }: { readonly session: Session; readonly target: SnapshotRow; readonly intent: RollbackIntent },
-  call: { readonly signal: AbortSignal },
+  call: Call,
 ): Promise<void> {
   const { refquotaBytes, container } = session.row;
   if (container !== null && (await runtime.liveness(container, call)) === "running")
     await runtime.pause(container, call);
+  await reach("rollback.frozen");
   await storage.mountHead(session.head, call);
   await storage.seal(session.head, intent.undo.name, snapshotMarks(intent.undo), call);
+  await reach("rollback.sealed");
   const head = { token: intent.token, generation: intent.generation };
   await storage.createHead(
     {
@@ -157,7 +151,19 @@ async function prepare(
     },
     call,
   );
+  await reach("rollback.cloned");
   await containers.boot(session, { head, id: intent.container }, call);
+  await reach("rollback.booted");
+}
+
+/** A frozen or dead sandbox has none that could go on. */
+async function assertNoProcesses({ runtime }: Deps, { row }: Session, call: Call): Promise<void> {
+  if (row.container === null || (await runtime.liveness(row.container, call)) !== "running") return;
+  const count = await runtime.processes(row.container, call);
+  if (count === 0) return;
+  throw new SandboxError("PROCESSES_RUNNING", `${count} processes run in the session`, {
+    metadata: { processes: String(count) },
+  });
 }
 
 /** The old head holds snapshots and stays; its container ends and it is unmounted. What fails is done at the next start. */
@@ -166,6 +172,7 @@ async function retire(deps: Deps, old: { readonly head: HeadRef; readonly contai
   try {
     if (old.container !== null) await deps.runtime.stop(old.container, call);
     await deps.storage.unmountHead(old.head, call);
+    await deps.reach("rollback.retired");
   } catch (thrown) {
     deps.log.warn({ err: thrown, token: old.head.token }, "an old head is still in use");
   }

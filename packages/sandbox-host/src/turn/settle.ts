@@ -1,10 +1,12 @@
 import type { Logger } from "pino";
 import type { Records } from "../record/records.ts";
-import type { RollbackIntent, SealIntent } from "../record/row.ts";
+import type { DropIntent, RollbackIntent, SealIntent } from "../record/row.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { SettleIntent } from "../session/intent.ts";
 import type { Session } from "../session/session.ts";
 import type { Storage } from "../storage/storage.ts";
+import { rowWithout } from "./drop.ts";
+import { rowAfter } from "./seal.ts";
 
 interface Deps {
   readonly records: Records;
@@ -27,6 +29,9 @@ export function createSettleIntent(deps: Deps): SettleIntent {
       case "rollback":
         await undoRollback(deps, session, intent);
         return;
+      case "drop":
+        await settleDrop(deps, session, intent);
+        return;
     }
   };
 }
@@ -43,14 +48,30 @@ async function settleSeal({ records, storage }: Deps, session: Session, intent: 
     await records.call("endIntent", intent.token);
     return;
   }
-  await session.commit(
-    (row) => ({
-      ...row,
-      turnCounter: Math.max(row.turnCounter, snapshot.turnNumber ?? 0),
-      parentSnapshot: snapshot.id,
-    }),
-    { snapshot, intent: "end", ...(receipt === null ? {} : { receipt }) },
-  );
+  await session.commit((row) => rowAfter(row, snapshot), {
+    snapshot,
+    intent: "end",
+    ...(receipt === null ? {} : { receipt }),
+  });
+}
+
+/** A snapshot that is still there was not destroyed, and stays; the record of one that is gone goes too. */
+async function settleDrop({ records, storage }: Deps, session: Session, intent: DropIntent): Promise<void> {
+  const call = { signal: AbortSignal.timeout(SETTLE_TIMEOUT_MS) };
+  const { token, snapshotId, receipt } = intent;
+  const [row, stored] = await Promise.all([
+    records.call("findSnapshot", snapshotId),
+    storage.listSnapshots(token, call),
+  ]);
+  if (row === null || stored.some(({ name }) => name === intent.name)) {
+    await records.call("endIntent", token);
+    return;
+  }
+  await session.commit((before) => rowWithout(before, row), {
+    dropped: snapshotId,
+    intent: "end",
+    ...(receipt === null ? {} : { receipt }),
+  });
 }
 
 /** Removes what the rollback made before its commit, then thaws the old head's container. */

@@ -23,6 +23,7 @@ const rollback = (
       snapshotId,
       expectedGeneration: more.generation,
       drainTimeoutMs: more.drainTimeoutMs ?? 0,
+      processes: "stop",
     },
     { signal: SIGNAL },
   );
@@ -34,9 +35,17 @@ describe("completeTurn", () => {
   it("numbers concurrent turns one after the other, each with its own snapshot (D7)", async () => {
     await using test = await startTestHost();
     const session = await test.create();
-    const turns = await Promise.all(Array.from({ length: 8 }, () => turn(test, session)));
-    expect(turns.map(({ turnNumber }) => turnNumber).sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
-    expect(new Set(turns.map(({ snapshot }) => snapshot?.name)).size).toBe(8);
+    const step = async (index: number) => {
+      await test.bash(session, `write /workspace/f${index} x`);
+      return await turn(test, session);
+    };
+    const turns = await Promise.all(Array.from({ length: 8 }, (_, index) => step(index)));
+    const sealed = turns.filter(({ unchanged }) => !unchanged);
+    const numbers = sealed.map(({ turnNumber }) => turnNumber).sort((a, b) => a - b);
+    expect(numbers).toEqual(numbers.map((_, index) => index + 1));
+    expect(new Set(sealed.map(({ snapshot }) => snapshot?.name)).size).toBe(sealed.length);
+    // Whoever found nothing new got a turn that somebody else sealed.
+    expect(turns.every(({ turnNumber }) => numbers.includes(turnNumber))).toBe(true);
   });
 
   it("answers with the same turn for the same key, also over a restart", async () => {
@@ -66,6 +75,7 @@ describe("completeTurn", () => {
     const first = await turn(test, session, "k");
     expect(await storedNames(test, session)).toEqual([first.snapshot?.name]);
     expect(await turn(test, session, "k")).toEqual(first);
+    await test.bash(session, "write /workspace/a more");
     expect((await turn(test, session)).turnNumber).toBe(2);
   });
 
@@ -80,22 +90,25 @@ describe("completeTurn", () => {
   });
 
   it("adopts a snapshot that exists when the service died before the answer, and the same key gets it", async () => {
-    const before = await startTestHost();
+    const sealed = Promise.withResolvers<undefined>();
+    const before = await startTestHost(
+      {},
+      {
+        reach: async (point) => {
+          if (point !== "seal.sealed") return;
+          sealed.resolve(undefined);
+          await new Promise(() => undefined);
+        },
+      },
+    );
     const session = await before.create();
-    const hold = before.storage.faults.holdNext("seal");
-    const cut = turn(before, session, "k").catch(() => undefined);
-    await hold.entered;
-    const [intent] = await before.host.records.call("listIntents", null);
-    if (intent?.kind !== "seal") throw new Error("there is no intent");
-    const restarting = before.restart();
-    hold.release();
-    await using after = await restarting;
-    await cut;
+    void turn(before, session, "k");
+    await sealed.promise;
+    await using after = await before.restart();
     const again = after.host.registry.find(session.row.id);
     if (again === undefined) throw new Error("the session is gone");
     const { snapshot } = await turn(after, again, "k");
-    const sealed = await storedNames(after, session);
-    expect(sealed).toEqual([snapshot?.name]);
+    expect(await storedNames(after, session)).toEqual([snapshot?.name]);
     expect((await snapshotsOf(after, session)).map(({ turnKey }) => turnKey)).toEqual(["k"]);
     expect(again.row.turnCounter).toBe(1);
     expect(await after.host.records.call("listIntents", null)).toEqual([]);
@@ -114,6 +127,7 @@ describe("rollbackSession", () => {
     const { undoSnapshotId, generation } = await rollback(test, session, first.snapshot?.id ?? "");
     expect(generation).toBe(2);
     expect((await test.bash(session, "cat /workspace/a")).content).toBe("one");
+    await test.bash(session, "write /workspace/b new");
     expect((await turn(test, session)).turnNumber).toBe(3);
     await rollback(test, session, undoSnapshotId);
     expect((await test.bash(session, "cat /workspace/a")).content).toBe("three");
@@ -123,10 +137,13 @@ describe("rollbackSession", () => {
   it("draws a tree: the parent of a turn is the snapshot that its files continue from", async () => {
     await using test = await startTestHost();
     const session = await test.create();
-    const first = (await turn(test, session)).snapshot;
-    const second = (await turn(test, session)).snapshot;
+    const seal = async (text: string) => {
+      await test.bash(session, `write /workspace/a ${text}`);
+      return (await turn(test, session)).snapshot;
+    };
+    const [first, second] = [await seal("one"), await seal("two")];
     const { undoSnapshotId } = await rollback(test, session, first?.id ?? "");
-    const third = (await turn(test, session)).snapshot;
+    const third = await seal("three");
     const parents = new Map((await snapshotsOf(test, session)).map(({ id, parent }) => [id, parent]));
     expect([second, third].map((row) => parents.get(row?.id ?? ""))).toEqual([first?.id, first?.id]);
     expect(parents.get(undoSnapshotId)).toBe(second?.id);

@@ -16,7 +16,13 @@ interface FakeContainer {
   /** What runs in it, and the instance that started it. */
   readonly commands: Map<RunningCommand, FakeInstance>;
   readonly waiting: Set<() => void>;
+  /** How many commands there were. */
+  started: number;
 }
+
+/** What a fake command is said to use. */
+const COMMAND_CPU_MS = 10;
+const COMMAND_BYTES = 1024 * 1024;
 
 /** What outlives an instance of the runtime, as state directory and containers outlive the service. */
 export type FakeMachine = Map<string, FakeContainer>;
@@ -73,6 +79,8 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
     };
     const command = startFakeCommand({ program, container: container.spec, spec, breathe });
     container.commands.set(command, instance);
+    container.started += 1;
+    void command.ended.then(() => container.commands.delete(command));
     const killTree = (): Promise<void> => {
       command.kill();
       return Promise.resolve();
@@ -86,7 +94,6 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       terminate: killTree,
       killTree,
       judge: (exit) => {
-        container.commands.delete(command);
         if (exit.kind === "exited") return Promise.resolve(exit);
         const kind = container.end === "oom" ? "oom" : container.end === "lost" ? "sandbox_lost" : "killed";
         return Promise.resolve({ kind });
@@ -109,7 +116,14 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       if (root?.isDirectory() !== true) throw invalidArgument("rootPath", "is not a directory");
       const present = machine.get(spec.id);
       if (present !== undefined && present.status !== "gone") return;
-      machine.set(spec.id, { spec, status: "running", end: undefined, commands: new Map(), waiting: new Set() });
+      machine.set(spec.id, {
+        spec,
+        status: "running",
+        end: undefined,
+        commands: new Map(),
+        waiting: new Set(),
+        started: 0,
+      });
     },
     exec: async (id, spec, { signal }) => await exec(id, spec, signal),
     quiesce: async (id, { signal }) => {
@@ -119,6 +133,16 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       await Promise.all(commands.map(([command]) => command.ended));
     },
     liveness: (id) => Promise.resolve(machine.get(id)?.status ?? "gone"),
+    processes: async (id, { signal }) => {
+      signal.throwIfAborted();
+      return await Promise.resolve(live(id).commands.size);
+    },
+    stats: async (id, { signal }) => {
+      signal.throwIfAborted();
+      const { started, commands } = await Promise.resolve(live(id));
+      const memoryBytes = (1 + commands.size) * COMMAND_BYTES;
+      return { cpuMs: started * COMMAND_CPU_MS, memoryBytes, processes: commands.size };
+    },
     pause: async (id) => {
       await Promise.resolve();
       live(id).status = "paused";

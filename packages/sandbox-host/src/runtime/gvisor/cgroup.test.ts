@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { isMember, parseCgroupMounts, parseOomKills } from "./cgroup.ts";
+import { isMember, parseCgroupMounts, parseCpuMs, parseMemoryBytes, parseOomKills } from "./cgroup.ts";
 
 describe("cgroup hierarchies", () => {
   it("are one per controller in version 1, with the unified one beside them", () => {
@@ -43,5 +43,20 @@ describe("kills for want of memory", () => {
     expect(parseOomKills("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")).toBe(2);
     expect(parseOomKills("low 0\nhigh 0\nmax 31\noom 3\noom_kill 1\noom_group_kill 0\n")).toBe(1);
     expect(parseOomKills("")).toBe(0);
+  });
+});
+
+describe("what a group uses", () => {
+  it("is read from version 1 and from version 2, and unknown where neither counts", () => {
+    expect(parseCpuMs({ cpuacctUsage: "629800670\n", cpuStat: "nr_periods 0\n" })).toBeCloseTo(629.8, 1);
+    expect(parseCpuMs({ cpuacctUsage: "", cpuStat: "usage_usec 1500\nuser_usec 1\n" })).toBe(1.5);
+    expect(parseCpuMs({ cpuacctUsage: "", cpuStat: "nr_periods 0\n" })).toBeUndefined();
+  });
+
+  it("leaves out the file cache that the kernel takes back", () => {
+    expect(parseMemoryBytes({ usage: "1000\n", stat: "inactive_file 1\ntotal_inactive_file 300\n" })).toBe(700);
+    expect(parseMemoryBytes({ usage: "1000\n", stat: "anon 5\ninactive_file 300\n" })).toBe(700);
+    expect(parseMemoryBytes({ usage: "100\n", stat: "inactive_file 300\n" })).toBe(0);
+    expect(parseMemoryBytes({ usage: "", stat: "" })).toBeUndefined();
   });
 });

@@ -38,10 +38,31 @@ export function parseOomKills(text: string): number {
   return Number(count ?? 0);
 }
 
+/** Processor time in milliseconds: `cpuacct.usage` in version 1, `cpu.stat` in version 2. */
+export function parseCpuMs(files: { readonly cpuacctUsage: string; readonly cpuStat: string }): number | undefined {
+  if (/^\d+\s*$/.test(files.cpuacctUsage)) return Number(files.cpuacctUsage) / 1e6;
+  const [, usec] = /^usage_usec (\d+)$/m.exec(files.cpuStat) ?? [];
+  return usec === undefined ? undefined : Number(usec) / 1000;
+}
+
+/** Memory in use: `memory.usage_in_bytes` or `memory.current`, without the file cache that the kernel takes back at need. */
+export function parseMemoryBytes(files: { readonly usage: string; readonly stat: string }): number | undefined {
+  if (!/^\d+\s*$/.test(files.usage)) return undefined;
+  const [, cache] = /^total_inactive_file (\d+)$/m.exec(files.stat) ?? /^inactive_file (\d+)$/m.exec(files.stat) ?? [];
+  return Math.max(0, Number(files.usage) - Number(cache ?? 0));
+}
+
+/** What a group uses, as far as its hierarchies count it. */
+export interface CgroupUsage {
+  readonly cpuMs: number | undefined;
+  readonly memoryBytes: number | undefined;
+}
+
 /** One group, in all hierarchies that have it. */
 export interface Cgroup {
   pids(): Promise<readonly number[]>;
   oomKills(): Promise<number>;
+  usage(): Promise<CgroupUsage>;
   /** Removes it where nothing is left in it; answers whether it is gone everywhere. */
   remove(): Promise<"removed" | "busy">;
 }
@@ -69,6 +90,20 @@ export function createCgroup(mounts: readonly CgroupMount[], path: string): Cgro
     oomKills: async () => {
       const texts = [...(await readAll("memory.oom_control")), ...(await readAll("memory.events"))];
       return Math.max(0, ...texts.map(parseOomKills));
+    },
+    usage: async () => {
+      const read = async (name: string): Promise<string> => (await readAll(name)).find((text) => text !== "") ?? "";
+      const [cpuacctUsage, cpuStat, v1, v2, stat] = await Promise.all([
+        read("cpuacct.usage"),
+        readAll("cpu.stat"),
+        read("memory.usage_in_bytes"),
+        read("memory.current"),
+        read("memory.stat"),
+      ]);
+      return {
+        cpuMs: parseCpuMs({ cpuacctUsage, cpuStat: cpuStat.join("") }),
+        memoryBytes: parseMemoryBytes({ usage: v1 === "" ? v2 : v1, stat }),
+      };
     },
     remove: async () => {
       const results = await Promise.all(directories.map(removeDirectory));

@@ -13,6 +13,7 @@ import { judgeExit, readLiveness } from "./liveness.ts";
 import { INIT_PROGRAM } from "./oci-spec.ts";
 import { checkCgroups, checkRoot, installInit, proveByRun, readVersion } from "./probe.ts";
 import { quiesceContainer } from "./quiesce.ts";
+import { countProcesses, readStats } from "./stats.ts";
 import { createTreeKiller } from "./tree-killer.ts";
 
 const CONTROL_DEADLINE_MS = 10_000;
@@ -171,6 +172,14 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       await quiesceContainer(context, id, { treeKiller, signal });
     },
     liveness: async (id, { signal }) => await readLiveness(context, id, signal),
+    processes: async (id, { signal }) => {
+      checkId(id);
+      return await countProcesses(context, id, signal);
+    },
+    stats: async (id, { signal }) => {
+      checkId(id);
+      return await readStats(context, id, signal);
+    },
     pause: async (id, { signal }) => {
       await bringTo(id, "paused", signal);
     },

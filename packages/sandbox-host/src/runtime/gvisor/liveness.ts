@@ -4,16 +4,35 @@ import { cgroupOf, type GvisorContext, liveState, runsc } from "./context.ts";
 
 const ANSWER_DEADLINE_MS = 10_000;
 
-/** Asks the sandbox itself. Silence of a live one is not death: it is `RUNTIME_UNAVAILABLE`. */
-export async function readLiveness(context: GvisorContext, id: string, signal?: AbortSignal): Promise<Liveness> {
+export interface SandboxAnswer {
+  readonly liveness: Exclude<Liveness, "gone">;
+  /** All processes inside, as it numbers them. */
+  readonly pids: readonly number[];
+}
+
+/** Asks the sandbox itself; undefined where it is gone. Silence of a live one is not death: it is `RUNTIME_UNAVAILABLE`. */
+export async function askSandbox(
+  context: GvisorContext,
+  id: string,
+  signal?: AbortSignal,
+): Promise<SandboxAnswer | undefined> {
   const state = await liveState(context, id);
-  if (state === undefined) return "gone";
+  if (state === undefined) return undefined;
   const command = runsc(context, ["ps", "--format=json", id], ANSWER_DEADLINE_MS);
-  const { exitCode, stderr } = await context.runner.run(command, signal === undefined ? {} : { signal });
-  if (exitCode === 0) return state.status === "paused" ? "paused" : "running";
+  const { exitCode, stdout, stderr } = await context.runner.run(command, signal === undefined ? {} : { signal });
+  if (exitCode === 0) return { liveness: state.status === "paused" ? "paused" : "running", pids: parsePids(stdout) };
   // A dying sentry lets go of its control socket a moment before its process is gone.
-  if (stderr.includes("connecting to control server") || (await liveState(context, id)) === undefined) return "gone";
+  if (stderr.includes("connecting to control server") || (await liveState(context, id)) === undefined) return undefined;
   throw new SandboxError("RUNTIME_UNAVAILABLE", `container ${id} does not answer`, { cause: new Error(stderr.trim()) });
+}
+
+export async function readLiveness(context: GvisorContext, id: string, signal?: AbortSignal): Promise<Liveness> {
+  return (await askSandbox(context, id, signal))?.liveness ?? "gone";
+}
+
+/** What `runsc ps --format=json` prints: `[1,2,7]`, also where it is written as `null` for none. */
+export function parsePids(output: string): readonly number[] {
+  return [...output.matchAll(/\d+/g)].map(([digits]) => Number(digits));
 }
 
 /**

@@ -17,10 +17,12 @@ export async function quiesceContainer(
   const { layout, clock } = context;
   const foreign = (marker: string | undefined): boolean => marker === undefined || !context.ownExecs.has(marker);
   const files = [...(await listExecFiles(layout, id))].filter(([marker]) => foreign(marker));
+  // The file is there before the command is, and goes after it: without one there is nothing to look for.
+  if (files.length === 0) return;
   const clients = (await findHostClients(layout, id)).filter(
     ({ subcommand, marker }) => subcommand === "exec" && foreign(marker),
   );
-  if (files.length > 0 && (await liveState(context, id)) !== undefined) {
+  if ((await liveState(context, id)) !== undefined) {
     const records = files.map(([marker, pid]) => ({ marker, pid }));
     const led = await treeKiller.findLed(id, records);
     for (const { marker, pid } of records) {

@@ -10,6 +10,7 @@ import { tearDown } from "./teardown.ts";
 const BUSY: Cgroup = {
   pids: () => Promise.resolve([]),
   oomKills: () => Promise.resolve(0),
+  usage: () => Promise.resolve({ cpuMs: undefined, memoryBytes: undefined }),
   remove: () => Promise.resolve("busy"),
 };
 

@@ -18,6 +18,7 @@ import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
 import { relayOutput } from "../execution/relay-output.ts";
 import { superviseExecution } from "../execution/supervise-execution.ts";
 import { withinStopLimit } from "../execution/within-stop-limit.ts";
+import { readProcessUsage } from "../process-usage.ts";
 import type { ExecExit, Execution, ExecSpec, Runtime } from "../runtime.ts";
 import { type ContainerRecord, createContainerRecords } from "./container-record.ts";
 import { createExecRecords } from "./exec-record.ts";
@@ -164,6 +165,17 @@ export function createNoneRuntime(options: NoneRuntimeOptions): Runtime {
       );
     },
     liveness: async (id) => (await readLive(id))?.status ?? "gone",
+    processes: async (id, { signal }) => {
+      signal.throwIfAborted();
+      await requireLive(id);
+      return (await treeOf(id).look()).length;
+    },
+    stats: async (id, { signal }) => {
+      signal.throwIfAborted();
+      await requireLive(id);
+      const processes = await treeOf(id).look();
+      return { ...(await readProcessUsage(processes.map(({ pid }) => pid))), processes: processes.length };
+    },
     pause: async (id) => {
       await bringTo(id, "paused");
     },

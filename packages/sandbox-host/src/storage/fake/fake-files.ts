@@ -1,9 +1,29 @@
-import { cp, lstat, readdir } from "node:fs/promises";
+import { chmod, cp, lstat, readdir, readFile, readlink, utimes } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Copies a tree of plain files, directories and links. */
+/** Copies a tree of plain files, directories and links, with their modes and times. */
 export async function copyFiles(from: string, to: string): Promise<void> {
   await cp(from, to, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
+  for (const name of ["", ...(await readdir(from, { recursive: true }))]) {
+    const found = await lstat(join(from, name));
+    if (found.isSymbolicLink()) continue;
+    await chmod(join(to, name), found.mode);
+    await utimes(join(to, name), found.atime, found.mtime);
+  }
+}
+
+/** What tells two versions of a tree apart: names, types, modes, times and content, directories included. */
+export async function describeFiles(directory: string): Promise<readonly string[]> {
+  const names = ["", ...(await readdir(directory, { recursive: true }))].sort();
+  return await Promise.all(
+    names.map(async (name) => {
+      const path = join(directory, name);
+      const found = await lstat(path);
+      if (found.isSymbolicLink()) return `${name}\0${await readlink(path)}`;
+      const content = found.isFile() ? await readFile(path, "base64") : "";
+      return [name, found.mode, Math.round(found.mtimeMs), content].join("\0");
+    }),
+  );
 }
 
 /** The sizes of a tree's files by what tells two versions of a file apart. */

@@ -4,35 +4,56 @@ import { isDeepStrictEqual } from "node:util";
 import { type Clock, SandboxError, systemClock } from "@turnbox/core";
 import {
   baseInUse,
-  baseNotFound,
   checkBase,
   checkHead,
   checkMarks,
+  checkNewSnapshot,
+  checkPoint,
   checkSnapshot,
   checkToken,
+  firstRefquota,
   headDiffers,
-  headNotFound,
-  sessionNotFound,
+  isViewSnapshot,
+  newViewName,
   snapshotInUse,
-  snapshotNotFound,
+  viewSnapshotName,
 } from "../names.ts";
+import { createPlaces, VIEWS_AT_ONCE } from "../places.ts";
 import type {
-  BaseInfo,
-  BaseRef,
   Head,
   HeadRef,
   HeadSpec,
   Marks,
   Origin,
+  Point,
   SnapshotInfo,
-  SnapshotRef,
   Storage,
   StorageCall,
   StorageStatus,
+  View,
 } from "../storage.ts";
 import { createTurnstile } from "../turnstile.ts";
+import { collectHeads, isPinned, shrinkPinned } from "./fake-dependencies.ts";
 import { createFaultInjection, type FakeFaults, type StorageOperation } from "./fake-faults.ts";
-import { bytesOnlyIn, copyFiles, filesOf } from "./fake-files.ts";
+import { bytesOnlyIn, copyFiles, describeFiles, filesOf } from "./fake-files.ts";
+import {
+  allHeads,
+  type FakeHead,
+  type FakeSession,
+  type FakeSnapshot,
+  type FakeView,
+  headOf,
+  isOnLine,
+  isUsed,
+  keyOf,
+  originOf,
+  removeHead,
+  removeSnapshot,
+  sessionOf,
+  snapshotOf,
+  snapshotsOn,
+  type World,
+} from "./fake-world.ts";
 
 export interface FakeStorageOptions {
   /** An empty directory for the files; whoever made it removes it. */
@@ -55,42 +76,19 @@ export interface FakeStorage extends Storage {
   restarted(): FakeStorage;
 }
 
-interface FakeBase {
-  readonly info: BaseInfo;
-  readonly directory: string;
-}
-interface FakeHead {
-  readonly head: Head;
-  readonly marks: Marks;
-  readonly origin: Origin;
-  mounted: "yes" | "no";
-}
-interface FakeSnapshot {
-  readonly info: Omit<SnapshotInfo, "usedBytes">;
-  readonly directory: string;
-}
-interface FakeSession {
-  readonly marks: Marks;
-  readonly heads: Map<number, FakeHead>;
-  readonly snapshots: Map<string, FakeSnapshot>;
-}
-interface World {
-  readonly bases: Map<string, FakeBase>;
-  readonly sessions: Map<string, FakeSession>;
-  nextDirectory: number;
-  lost: readonly HeadRef[];
-}
-
 const SIZE_BYTES = 1024 ** 4;
+const NEVER = new AbortController().signal;
 
 export function createFakeStorage(options: FakeStorageOptions): FakeStorage {
-  return inWorld(options, { bases: new Map(), sessions: new Map(), nextDirectory: 1, lost: [] });
+  return inWorld(options, { bases: new Map(), sessions: new Map(), views: new Set(), nextDirectory: 1, lost: [] });
 }
 
 function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
   const clock = options.clock ?? systemClock;
   const faults = createFaultInjection();
   const turns = createTurnstile();
+  const instance = {};
+  const places = createPlaces(VIEWS_AT_ONCE);
   let state: "closed" | "open" = "closed";
   let status: StorageStatus | undefined;
 
@@ -112,56 +110,26 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
     await mkdir(directory, { recursive: true });
     return directory;
   };
-  const keyOf = ({ name, digest }: BaseRef): string => `${name}@${digest}`;
-  const sessionOf = (token: string): FakeSession => {
-    checkToken(token);
-    const session = world.sessions.get(token);
-    if (session === undefined) throw sessionNotFound();
-    return session;
-  };
-  const headOf = (ref: HeadRef): FakeHead => {
-    checkHead(ref);
-    const head = world.sessions.get(ref.token)?.heads.get(ref.generation);
-    if (head === undefined) throw headNotFound(ref);
-    return head;
-  };
-  const originOf = (origin: Origin): { readonly directory: string; readonly referencedBytes: number } => {
-    if (origin.kind === "base") {
-      checkBase(origin.base);
-      const base = world.bases.get(keyOf(origin.base));
-      if (base === undefined) throw baseNotFound(origin.base);
-      return { directory: base.directory, referencedBytes: base.info.referencedBytes };
-    }
-    checkSnapshot(origin.snapshot);
-    const snapshot = world.sessions.get(origin.snapshot.token)?.snapshots.get(origin.snapshot.name);
-    if (snapshot === undefined) throw snapshotNotFound();
-    return { directory: snapshot.directory, referencedBytes: snapshot.info.referencedBytes };
-  };
-  const allHeads = (): readonly FakeHead[] => [...world.sessions.values()].flatMap(({ heads }) => [...heads.values()]);
-  const dependantsOf = ({ token, name }: SnapshotRef): readonly FakeHead[] =>
-    allHeads().filter(
-      ({ origin }) => origin.kind === "snapshot" && origin.snapshot.token === token && origin.snapshot.name === name,
-    );
   const removeLeftover = async (
     session: FakeSession,
     present: FakeHead,
     leftover: "replace" | "keep",
   ): Promise<void> => {
     const { head, mounted } = present;
-    const isSealed = [...session.snapshots.values()].some(({ info }) => info.generation === head.generation);
+    const isSealed = snapshotsOn(session, head.generation).length > 0;
     if (leftover === "keep" || mounted === "yes" || isSealed) throw headDiffers(head);
     await removeHead(session, present);
   };
   const addHead = async (session: FakeSession, spec: HeadSpec, leftover: "replace" | "keep"): Promise<Head> => {
     const present = session.heads.get(spec.generation);
-    if (present !== undefined && isDeepStrictEqual(present.origin, spec.origin)) {
+    if (present !== undefined && cameFrom(session, present, spec.origin)) {
       present.mounted = "yes";
       return present.head;
     }
     if (present !== undefined) await removeLeftover(session, present, leftover);
     const { token, generation, origin, marks, refquotaBytes } = spec;
     const path = await newDirectory();
-    await copyFiles(originOf(origin).directory, path);
+    await copyFiles(originOf(world, origin).directory, path);
     const head = { token, generation, path, ...(refquotaBytes === undefined ? {} : { refquotaBytes }) };
     session.heads.set(generation, { head, marks, origin, mounted: "yes" });
     return head;
@@ -173,23 +141,53 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
     ];
     return { ...info, usedBytes: bytesOnlyIn([await filesOf(directory)], await Promise.all(others.map(filesOf))) };
   };
-  const removeHead = async (session: FakeSession, { head }: FakeHead): Promise<void> => {
-    session.heads.delete(head.generation);
-    for (const [name, { info, directory }] of session.snapshots) {
-      if (info.generation !== head.generation) continue;
-      session.snapshots.delete(name);
-      await rm(directory, { recursive: true });
-    }
-    await rm(head.path, { recursive: true });
-  };
   const bytesOf = async (session: FakeSession): Promise<number> => {
     const heads = [...session.heads.values()];
     const own = [
       ...heads.map(({ head }) => head.path),
       ...[...session.snapshots.values()].map(({ directory }) => directory),
     ];
-    const bases = heads.flatMap(({ origin }) => (origin.kind === "base" ? [originOf(origin).directory] : []));
+    const bases = heads.flatMap(({ origin }) => (origin.kind === "base" ? [originOf(world, origin).directory] : []));
     return bytesOnlyIn(await Promise.all(own.map(filesOf)), await Promise.all(bases.map(filesOf)));
+  };
+
+  const removeSession = async (token: string, session: FakeSession): Promise<void> => {
+    for (const head of [...session.heads.values()]) await removeHead(session, head);
+    world.sessions.delete(token);
+  };
+  const takeSnapshot = async (ref: HeadRef, name: string, marks: Marks): Promise<FakeSnapshot> => {
+    const { token, generation, path } = headOf(world, ref).head;
+    const directory = await newDirectory();
+    await copyFiles(path, directory);
+    const referencedBytes = bytesOnlyIn([await filesOf(directory)], []);
+    const snapshot = {
+      info: { token, name, generation, createdAtMs: clock.nowMs(), referencedBytes, marks },
+      directory,
+    };
+    sessionOf(world, token).snapshots.set(name, snapshot);
+    return snapshot;
+  };
+  const endView = async (view: FakeView): Promise<void> => {
+    const { token, name } = view.snapshot;
+    world.views.delete(view);
+    const session = world.sessions.get(token);
+    const snapshot = session?.snapshots.get(name);
+    if (session === undefined || snapshot === undefined) return;
+    if (isViewSnapshot(name) && !isUsed(world, view.snapshot, "anything")) await removeSnapshot(session, snapshot);
+  };
+  const openView = async (point: Point, leave: () => void): Promise<View> => {
+    checkPoint(point);
+    const { info, directory } =
+      point.kind === "snapshot"
+        ? snapshotOf(world, point.snapshot)
+        : await takeSnapshot(point.head, viewSnapshotName(newViewName()), {});
+    const view = { snapshot: { token: info.token, name: info.name }, owner: instance };
+    world.views.add(view);
+    const end = async (): Promise<void> => {
+      await turns.pass("all", () => endView(view), NEVER);
+      leave();
+    };
+    return { path: directory, snapshot: view.snapshot, [Symbol.asyncDispose]: end };
   };
 
   return {
@@ -204,11 +202,12 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
     },
     restarted: () => inWorld(options, world),
     open: (call) =>
-      operate("open", call, () => {
+      operate("open", call, async () => {
         state = "open";
         const remounted = world.lost;
         world.lost = [];
-        return Promise.resolve({ remounted });
+        for (const view of [...world.views].filter(({ owner }) => owner !== instance)) await endView(view);
+        return { remounted };
       }),
     status: (call) =>
       operate("status", call, () =>
@@ -246,7 +245,7 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         checkBase(base);
         const present = world.bases.get(keyOf(base));
         if (present === undefined) return;
-        if (allHeads().some(({ origin }) => origin.kind === "base" && keyOf(origin.base) === keyOf(base)))
+        if (allHeads(world).some(({ origin }) => origin.kind === "base" && keyOf(origin.base) === keyOf(base)))
           throw baseInUse(base);
         world.bases.delete(keyOf(base));
         await rm(present.directory, { recursive: true });
@@ -255,9 +254,9 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
       operate("createSession", call, async () => {
         checkToken(spec.token);
         checkMarks(spec.marks);
-        const { token, origin, marks, quotaBytes } = spec;
-        const { referencedBytes } = originOf(origin);
-        const refquota = quotaBytes === undefined ? {} : { refquotaBytes: referencedBytes + quotaBytes };
+        const { token, origin, marks } = spec;
+        const refquotaBytes = firstRefquota(spec, originOf(world, origin).referencedBytes);
+        const refquota = refquotaBytes === undefined ? {} : { refquotaBytes };
         const session = world.sessions.get(token) ?? { marks, heads: new Map(), snapshots: new Map() };
         const head = await addHead(session, { token, generation: 1, origin, marks, ...refquota }, "keep");
         world.sessions.set(token, session);
@@ -267,17 +266,17 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
       operate("createHead", call, async () => {
         checkHead(spec);
         checkMarks(spec.marks);
-        return await addHead(sessionOf(spec.token), spec, "replace");
+        return await addHead(sessionOf(world, spec.token), spec, "replace");
       }),
     mountHead: (ref, call) =>
       operate("mountHead", call, () => {
-        const head = headOf(ref);
+        const head = headOf(world, ref);
         head.mounted = "yes";
         return Promise.resolve(head.head);
       }),
     unmountHead: (ref, call) =>
       operate("unmountHead", call, () => {
-        headOf(ref).mounted = "no";
+        headOf(world, ref).mounted = "no";
         return Promise.resolve();
       }),
     destroyHead: (ref, call) =>
@@ -286,8 +285,8 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         const session = world.sessions.get(ref.token);
         const head = session?.heads.get(ref.generation);
         if (session === undefined || head === undefined) return;
-        const own = [...session.snapshots.values()].filter(({ info }) => info.generation === ref.generation);
-        if (own.some(({ info }) => dependantsOf(info).length > 0)) throw snapshotInUse("the head");
+        const own = snapshotsOn(session, ref.generation);
+        if (own.some(({ info }) => isUsed(world, info, "anything"))) throw snapshotInUse("the head");
         await removeHead(session, head);
       }),
     destroySession: (token, call) =>
@@ -295,34 +294,36 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         checkToken(token);
         const session = world.sessions.get(token);
         if (session === undefined) return;
-        const dependants = [...session.snapshots.values()].flatMap(({ info }) => dependantsOf(info));
-        if (dependants.some(({ head }) => head.token !== token)) throw snapshotInUse("the session");
-        for (const head of [...session.heads.values()]) await removeHead(session, head);
-        world.sessions.delete(token);
+        if (isPinned(world, session)) throw snapshotInUse("the session");
+        await removeSession(token, session);
+      }),
+    shrinkSession: (token, call) =>
+      operate("shrinkSession", call, async () => {
+        checkToken(token);
+        const session = world.sessions.get(token);
+        if (session === undefined) return;
+        await (isPinned(world, session) ? shrinkPinned(world, token) : removeSession(token, session));
+      }),
+    collectHeads: (keep, call) => operate("collectHeads", call, () => collectHeads(world, keep)),
+    markSession: (token, marks, call) =>
+      operate("markSession", call, () => {
+        checkMarks(marks);
+        const session = sessionOf(world, token);
+        session.marks = { ...session.marks, ...marks };
+        return Promise.resolve();
       }),
     seal: (ref, name, marks, call) =>
       operate("seal", call, async () => {
-        checkSnapshot({ token: ref.token, name });
+        checkNewSnapshot({ token: ref.token, name });
         checkMarks(marks);
-        const { head } = headOf(ref);
-        const session = sessionOf(ref.token);
-        const present = session.snapshots.get(name);
-        if (present !== undefined) return await snapshotInfo(session, present);
-        const directory = await newDirectory();
-        await copyFiles(head.path, directory);
-        const referencedBytes = bytesOnlyIn([await filesOf(directory)], []);
-        const { token, generation } = head;
-        const snapshot = {
-          info: { token, name, generation, createdAtMs: clock.nowMs(), referencedBytes, marks },
-          directory,
-        };
-        session.snapshots.set(name, snapshot);
-        return await snapshotInfo(session, snapshot);
+        const session = sessionOf(world, ref.token);
+        return await snapshotInfo(session, session.snapshots.get(name) ?? (await takeSnapshot(ref, name, marks)));
       }),
     listSnapshots: (token, call) =>
       operate("listSnapshots", call, async () => {
-        const session = sessionOf(token);
-        return await Promise.all([...session.snapshots.values()].map((snapshot) => snapshotInfo(session, snapshot)));
+        const session = sessionOf(world, token);
+        const listed = [...session.snapshots.values()].filter(({ info }) => !isViewSnapshot(info.name));
+        return await Promise.all(listed.map((snapshot) => snapshotInfo(session, snapshot)));
       }),
     destroySnapshot: (ref, call) =>
       operate("destroySnapshot", call, async () => {
@@ -330,11 +331,34 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         const session = world.sessions.get(ref.token);
         const snapshot = session?.snapshots.get(ref.name);
         if (session === undefined || snapshot === undefined) return;
-        if (dependantsOf(ref).length > 0) throw snapshotInUse("the snapshot");
-        session.snapshots.delete(ref.name);
-        await rm(snapshot.directory, { recursive: true });
+        if (isUsed(world, ref, "anything")) throw snapshotInUse("the snapshot");
+        await removeSnapshot(session, snapshot);
       }),
-    usedBytes: (token, call) => operate("usedBytes", call, () => bytesOf(sessionOf(token))),
+    isUnchanged: (snapshot, since, call) =>
+      operate("isUnchanged", call, async () => {
+        const trees = [snapshotOf(world, since), snapshotOf(world, snapshot)];
+        if (!isOnLine(world, since, snapshot)) return false;
+        const [before, after] = await Promise.all(trees.map(({ directory }) => describeFiles(directory)));
+        return isDeepStrictEqual(before, after);
+      }),
+    openView: async (point, call) => {
+      const leave = await places.take(call.signal);
+      try {
+        return await operate("openView", call, () => openView(point, leave));
+      } catch (thrown) {
+        leave();
+        throw thrown;
+      }
+    },
+    changedPaths: (from, to, call) =>
+      operate("changedPaths", call, () => {
+        checkSnapshot(from);
+        checkSnapshot(to);
+        return Promise.resolve(null);
+      }),
+    usedBytes: (token, call) => operate("usedBytes", call, () => bytesOf(sessionOf(world, token))),
+    headBytes: (head, call) =>
+      operate("headBytes", call, async () => bytesOnlyIn([await filesOf(headOf(world, head).head.path)], [])),
     usedBytesOfAll: (call) =>
       operate("usedBytesOfAll", call, async () => {
         const sizes = [...world.sessions].map(async ([token, session]) => [token, await bytesOf(session)] as const);
@@ -352,7 +376,7 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
               mounted,
               marks: own,
             })),
-            snapshots: [...snapshots.keys()],
+            snapshots: [...snapshots.keys()].filter((name) => !isViewSnapshot(name)),
           })),
         ),
       ),
@@ -361,7 +385,15 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         state = "closed";
         world.bases.clear();
         world.sessions.clear();
+        world.views.clear();
         await rm(options.directory, { recursive: true, force: true });
       }),
   };
+}
+
+/** By what it was made from; one that was promoted holds its origin itself. */
+function cameFrom(session: FakeSession, { head, origin: present }: FakeHead, origin: Origin): boolean {
+  if (isDeepStrictEqual(present, origin)) return true;
+  if (origin.kind === "base" || origin.snapshot.token !== head.token) return false;
+  return session.snapshots.get(origin.snapshot.name)?.info.generation === head.generation;
 }

@@ -8,6 +8,7 @@ import {
   checkHead,
   checkMarks,
   checkToken,
+  firstRefquota,
   headDiffers,
   headNotFound,
   sessionNotFound,
@@ -24,7 +25,8 @@ import type {
   StorageCall,
 } from "../storage.ts";
 import { createTurnstile } from "../turnstile.ts";
-import { namesIn, readRecord, type TreeRecord, writeRecord } from "./record.ts";
+import { NO_SNAPSHOTS, snapshotsNotAvailable } from "./no-snapshots.ts";
+import { namesIn, readRecord, replaceRecord, type TreeRecord, writeRecord } from "./record.ts";
 import { createTrees } from "./tree.ts";
 
 export interface LocalDiskStorageOptions {
@@ -179,6 +181,12 @@ export function createLocalDiskStorage(options: LocalDiskStorageOptions): Storag
     return [...copies].some((copy) => copy.base === keyOf(base));
   };
 
+  const destroySession: Storage["destroySession"] = (token, call) =>
+    inTurn(`session ${token}`, call, async () => {
+      checkToken(token);
+      if ((await sessionRecord(token)) !== undefined) await discard(at("sessions", token), call.signal);
+    });
+
   return {
     kind: "local-disk",
     capabilities: { snapshots: "unsupported" },
@@ -250,9 +258,9 @@ export function createLocalDiskStorage(options: LocalDiskStorageOptions): Storag
       inTurn(`session ${spec.token}`, call, async () => {
         checkToken(spec.token);
         checkMarks(spec.marks);
-        const { token, origin, marks, quotaBytes } = spec;
-        const { referencedBytes } = await originBase(origin);
-        const refquota = quotaBytes === undefined ? {} : { refquotaBytes: referencedBytes + quotaBytes };
+        const { token, origin, marks } = spec;
+        const refquotaBytes = firstRefquota(spec, (await originBase(origin)).referencedBytes);
+        const refquota = refquotaBytes === undefined ? {} : { refquotaBytes };
         const first: HeadSpec = { token, generation: 1, origin, marks, ...refquota };
         if ((await sessionRecord(token)) !== undefined) return await addHead(first, call.signal);
         await staged(async (directory) => {
@@ -279,19 +287,29 @@ export function createLocalDiskStorage(options: LocalDiskStorageOptions): Storag
         checkHead(head);
         if ((await findHead(head)) !== undefined) await discard(headAt(head), call.signal);
       }),
-    destroySession: (token, call) =>
+    destroySession,
+    // Nothing here depends on anything else.
+    shrinkSession: destroySession,
+    collectHeads: (keep, call) =>
+      inTurn(`session ${keep.token}`, call, async () => {
+        await requireHead(keep);
+        return [];
+      }),
+    markSession: (token, marks, call) =>
       inTurn(`session ${token}`, call, async () => {
         checkToken(token);
-        if ((await sessionRecord(token)) !== undefined) await discard(at("sessions", token), call.signal);
+        checkMarks(marks);
+        const record = await sessionRecord(token);
+        if (record === undefined) throw sessionNotFound();
+        await replaceRecord(at("sessions", token, "record.json"), { ...record, marks: { ...record.marks, ...marks } });
       }),
-    seal: () => Promise.reject(snapshotsNotAvailable()),
-    listSnapshots: () => Promise.reject(snapshotsNotAvailable()),
-    destroySnapshot: () => Promise.reject(snapshotsNotAvailable()),
+    ...NO_SNAPSHOTS,
     usedBytes: async (token, { signal }) => {
       checkToken(token);
       if ((await sessionRecord(token)) === undefined) throw sessionNotFound();
       return await trees.measure(at("sessions", token), signal);
     },
+    headBytes: async (head, { signal }) => await trees.measure((await requireHead(head)).path, signal),
     usedBytesOfAll: async ({ signal }) => {
       const sizes = new Map<string, number>();
       const left = [...(await namesIn(at("sessions")))];
@@ -338,8 +356,4 @@ function keyOf({ name, digest }: BaseRef): string {
 
 function toBaseInfo({ name, digest }: BaseRef, { createdAtMs, referencedBytes }: TreeRecord): BaseInfo {
   return { name, digest, createdAtMs, referencedBytes: referencedBytes ?? 0 };
-}
-
-function snapshotsNotAvailable(): SandboxError {
-  return new SandboxError("SNAPSHOTS_NOT_AVAILABLE", "the local-disk storage takes no snapshots");
 }

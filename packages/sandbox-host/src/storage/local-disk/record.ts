@@ -1,4 +1,4 @@
-import { open, readdir, readFile } from "node:fs/promises";
+import { open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { SandboxError } from "@turnbox/core";
 import type { Marks } from "../storage.ts";
 
@@ -18,6 +18,14 @@ export async function writeRecord(path: string, record: TreeRecord): Promise<voi
   await using file = await open(path, "wx", 0o600);
   await file.writeFile(JSON.stringify(record));
   await file.sync();
+}
+
+/** Replaces a record in one step. */
+export async function replaceRecord(path: string, record: TreeRecord): Promise<void> {
+  const next = `${path}.new`;
+  await rm(next, { force: true });
+  await writeRecord(next, record);
+  await rename(next, path);
 }
 
 export async function readRecord(path: string): Promise<TreeRecord | undefined> {

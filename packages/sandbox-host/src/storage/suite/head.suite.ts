@@ -142,6 +142,14 @@ export function headSuite(suite: SuiteFixture): void {
       expect((await newSession({ base })).refquotaBytes).toBeUndefined();
     });
 
+    test("is taken as it is where the whole bound is given, and never less than what the origin refers to", async () => {
+      const base = await newBase({ big: "x".repeat(3 * MIB) });
+      expect((await newSession({ base, refquotaBytes: 64 * MIB, quotaBytes: MIB })).refquotaBytes).toBe(64 * MIB);
+      const referenced =
+        (await suite.storage.listBases(call)).find(({ digest }) => digest === base.digest)?.referencedBytes ?? 0;
+      expect((await newSession({ base, refquotaBytes: 1 })).refquotaBytes).toBe(referenced);
+    });
+
     if (suite.options.quota === "enforced") {
       test("ends writing with EDQUOT, and deleting makes room again", async () => {
         const head = await newSession({ quotaBytes: 8 * MIB });

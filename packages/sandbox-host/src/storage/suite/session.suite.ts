@@ -173,6 +173,16 @@ export function sessionSuite(suite: SuiteFixture): void {
       expect(await suite.storage.usedBytes(head.token, call)).toBeLessThan(beforeBytes + 12 * MIB);
     });
 
+    test("tell the bytes that a head refers to, its origin's included", async () => {
+      const head = await newSession();
+      const beforeBytes = await suite.storage.headBytes(head, call);
+      await writeNoise(join(head.path, "big"), 8 * MIB);
+      await eventually(async () => {
+        expect(await suite.storage.headBytes(head, call)).toBeGreaterThan(beforeBytes + 7.5 * MIB);
+      });
+      await expectReason(suite.storage.headBytes({ ...head, generation: 9 }, call), "SESSION_NOT_FOUND");
+    });
+
     test("tell them for all at once, each as for itself", async () => {
       const heads = [await newSession(), await newSession(), await newSession()];
       await writeNoise(join(heads[1]!.path, "big"), 4 * MIB);

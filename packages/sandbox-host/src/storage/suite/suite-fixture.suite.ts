@@ -20,13 +20,22 @@ export interface StorageSuiteOptions {
   readonly mounts: "real" | "pretended" | "none";
 }
 
+export interface NewSession {
+  readonly base?: BaseRef;
+  readonly quotaBytes?: number;
+  readonly refquotaBytes?: number;
+  readonly marks?: Marks;
+}
+
 /** What the parts of the suite share: one storage for all tests, each with tokens and templates of its own. */
 export interface SuiteFixture {
   readonly options: StorageSuiteOptions;
   readonly storage: Storage;
   restarted(): Storage;
   newBase(files?: Readonly<Record<string, string>>): Promise<BaseRef>;
-  newSession(more?: { readonly base?: BaseRef; readonly quotaBytes?: number; readonly marks?: Marks }): Promise<Head>;
+  newSession(more?: NewSession): Promise<Head>;
+  /** A session from a snapshot of another one. */
+  forkOf(head: Head, snapshot: string, more?: Omit<NewSession, "base">): Promise<Head>;
   cloneOf(head: Head, snapshot: string, generation: number): Promise<Head>;
   found(token: string): Promise<SessionInventory | undefined>;
   /** A test about snapshots; where there are none, the same operations are refused. */
@@ -76,6 +85,10 @@ export function createSuiteFixture(create: () => Promise<StorageHarness>, option
     await expectReason(storage.destroySnapshot(snapshot, call), refused);
     await expectReason(storage.createHead({ token, generation: 2, origin, marks: {} }, call), refused);
     await expectReason(storage.createSession({ token: randomToken(12), origin, marks: {} }, call), refused);
+    await expectReason(storage.isUnchanged(snapshot, snapshot, call), refused);
+    await expectReason(storage.changedPaths(snapshot, snapshot, call), refused);
+    await expectReason(storage.openView({ kind: "head", head: { token, generation: 1 } }, call), refused);
+    expect(await storage.collectHeads({ token, generation: 1 }, call)).toEqual([]);
   };
   return {
     options,
@@ -85,6 +98,11 @@ export function createSuiteFixture(create: () => Promise<StorageHarness>, option
     restarted: () => made().restarted(),
     newBase,
     newSession,
+    forkOf: ({ token }, name, more = {}) =>
+      made().storage.createSession(
+        { token: randomToken(12), origin: { kind: "snapshot", snapshot: { token, name } }, marks: {}, ...more },
+        call,
+      ),
     cloneOf: ({ token }, name, generation) =>
       made().storage.createHead(
         { token, generation, origin: { kind: "snapshot", snapshot: { token, name } }, marks: {} },

@@ -53,10 +53,13 @@ export interface Datasets {
   /** The same, with its marks. */
   findMarked(name: string, signal: AbortSignal): Promise<MarkedDataset | undefined>;
   /** The dataset and all below it that is ours, in the order of their making; nothing where it is not there. */
+  list(root: string, signal: AbortSignal): Promise<readonly Dataset[]>;
+  /** The same, with their marks. */
   tree(root: string, signal: AbortSignal): Promise<readonly MarkedDataset[]>;
   /** Bytes taken by each of our datasets directly below the dataset, snapshots and descendants included. */
   usedBytesOfChildren(root: string, signal: AbortSignal): Promise<ReadonlyMap<string, number>>;
-  snapshotNames(root: string, signal: AbortSignal): Promise<readonly string[]>;
+  /** Every filesystem and snapshot below the dataset, ours or not. */
+  names(root: string, signal: AbortSignal): Promise<readonly string[]>;
   /** Every filesystem below the dataset, ours or not. */
   lineages(root: string, signal: AbortSignal): Promise<readonly Lineage[]>;
   /** Ends a dataset that `find` has answered. `reach`: alone, or with its snapshots. A dataset that is gone is done. */
@@ -99,15 +102,18 @@ export function createDatasets({ zfs, layout, clock, flavor }: DatasetsOptions):
     return dataset === undefined ? undefined : { ...dataset, marks: marksOf(name) };
   };
 
-  const tree: Datasets["tree"] = async (root, signal) => {
-    const [numbers, marksOf] = await Promise.all([get(["-r", NUMBERS, root], signal), getMarks(["-r", root], signal)]);
-    return [...numbers]
+  const list: Datasets["list"] = async (root, signal) =>
+    [...(await get(["-r", NUMBERS, root], signal))]
       .filter(([, properties]) => isOurs(properties, layout))
-      .map(([name, properties]) => ({ ...toDataset(name, properties), marks: marksOf(name) }))
+      .map(([name, properties]) => toDataset(name, properties))
       .sort((left, right) => left.createdTxg - right.createdTxg || compare(left.name, right.name));
+
+  const tree: Datasets["tree"] = async (root, signal) => {
+    const [listed, marksOf] = await Promise.all([list(root, signal), getMarks(["-r", root], signal)]);
+    return listed.map((dataset) => ({ ...dataset, marks: marksOf(dataset.name) }));
   };
 
-  const list = async (args: readonly string[], signal: AbortSignal): Promise<readonly (readonly string[])[]> => {
+  const columns = async (args: readonly string[], signal: AbortSignal): Promise<readonly (readonly string[])[]> => {
     const outcome = await zfs.attempt({ program: "zfs", args: ["list", "-H", "-r", ...args] }, signal);
     return isMissing(outcome) ? [] : parseColumns(answered(outcome));
   };
@@ -118,6 +124,7 @@ export function createDatasets({ zfs, layout, clock, flavor }: DatasetsOptions):
   return {
     find,
     findMarked,
+    list,
     tree,
     usedBytesOfChildren: async (root, signal) => {
       const children = [...(await get(["-d", "1", `used,${HOME_PROPERTY}`, root], signal))].filter(
@@ -125,10 +132,10 @@ export function createDatasets({ zfs, layout, clock, flavor }: DatasetsOptions):
       );
       return new Map(children.map(([name, properties]) => [name, parseBytes(properties.get("used")?.value)]));
     },
-    snapshotNames: async (root, signal) =>
-      (await list(["-t", "snapshot", "-o", "name", root], signal)).flatMap(([name]) => name ?? []),
+    names: async (root, signal) =>
+      (await columns(["-t", "filesystem,snapshot", "-o", "name", root], signal)).flatMap(([name]) => name ?? []),
     lineages: async (root, signal) =>
-      (await list(["-t", "filesystem", "-o", "name,origin", root], signal)).flatMap(([name, origin]) =>
+      (await columns(["-t", "filesystem", "-o", "name,origin", root], signal)).flatMap(([name, origin]) =>
         name === undefined || origin === undefined ? [] : [{ name, origin }],
       ),
     destroy: async (name, { reach, patienceMs, signal }) => {

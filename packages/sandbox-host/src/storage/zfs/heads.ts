@@ -1,4 +1,4 @@
-import { SandboxError } from "@turnbox/core";
+import { hasReason, SandboxError } from "@turnbox/core";
 import {
   baseNotFound,
   checkHead,
@@ -38,12 +38,32 @@ export async function resolveOrigin(room: ZfsRoom, origin: Origin, signal: Abort
   return { snapshot: snapshot.name, referencedBytes: snapshot.referencedBytes };
 }
 
+/**
+ * Does what needs an origin's name. A promotion in the origin's own session moves a snapshot to another head at any time,
+ * so where it is gone it is looked for once more.
+ */
+export async function withOrigin<T>(
+  room: ZfsRoom,
+  origin: Origin,
+  { signal, work }: StorageCall & { readonly work: (from: ResolvedOrigin) => Promise<T> },
+): Promise<T> {
+  const from = await resolveOrigin(room, origin, signal);
+  try {
+    return await work(from);
+  } catch (thrown) {
+    if (!hasReason(thrown, "SNAPSHOT_NOT_FOUND")) throw thrown;
+    const moved = await resolveOrigin(room, origin, signal);
+    if (moved.snapshot === from.snapshot) throw thrown;
+    return await work(moved);
+  }
+}
+
 export async function createHead(room: ZfsRoom, spec: HeadSpec, { signal }: StorageCall): Promise<Head> {
   checkHead(spec);
   checkMarks(spec.marks);
   if ((await room.datasets.find(room.layout.session(spec.token), signal)) === undefined) throw sessionNotFound();
-  const origin = await resolveOrigin(room, spec.origin, signal);
-  return await cloneHead(room, { ...spec, from: origin, leftover: "replace" }, signal);
+  const work = (from: ResolvedOrigin): Promise<Head> => cloneHead(room, { ...spec, from, leftover: "replace" }, signal);
+  return await withOrigin(room, spec.origin, { signal, work });
 }
 
 /** A head to be made. */
@@ -70,8 +90,11 @@ export async function cloneHead(room: ZfsRoom, spec: CloneSpec, signal: AbortSig
     from.snapshot,
     dataset,
   ];
-  const isDone = async (probe: AbortSignal): Promise<boolean> =>
-    (await datasets.find(dataset, probe))?.origin === from.snapshot;
+  const isDone = async (probe: AbortSignal): Promise<boolean> => {
+    const present = await datasets.find(dataset, probe);
+    // A head that was promoted holds its origin itself.
+    return present?.origin === from.snapshot || (present !== undefined && from.snapshot.startsWith(`${dataset}@`));
+  };
   const outcome = await zfs.change({ program: "zfs", args, doing: "cloning", isDone }, signal);
   if (outcome.kind === "refused") {
     if (outcome.failure === "exists") {
@@ -88,7 +111,7 @@ export async function cloneHead(room: ZfsRoom, spec: CloneSpec, signal: AbortSig
     }
     throw storageError("cloning", outcome);
   }
-  await mounts.mount(target(room, spec), signal);
+  await mounts.mount(mountOf(room, spec), signal);
   return toHead(room, spec, refquotaBytes);
 }
 
@@ -98,7 +121,7 @@ export async function cloneHead(room: ZfsRoom, spec: CloneSpec, signal: AbortSig
  */
 async function removeLeftover(room: ZfsRoom, spec: CloneSpec, signal: AbortSignal): Promise<void> {
   const { datasets, mounts, limits } = room;
-  const { dataset, path } = target(room, spec);
+  const { dataset, path } = mountOf(room, spec);
   if (spec.leftover === "keep" || (await mounts.isMounted({ dataset, path }))) throw headDiffers(spec);
   // Alone: zfs itself refuses where there are snapshots.
   const outcome = await datasets.destroy(dataset, { reach: "alone", patienceMs: limits.busyPatienceMs, signal });
@@ -116,7 +139,7 @@ export async function mountHead(room: ZfsRoom, head: HeadRef, { signal }: Storag
   checkHead(head);
   const dataset = await room.datasets.find(room.layout.head(head), signal);
   if (dataset === undefined) throw headNotFound(head);
-  const where = target(room, head);
+  const where = mountOf(room, head);
   const wasMounted = await room.mounts.isMounted(where);
   // The table names a mount long after its daemon has died.
   if (wasMounted && !(await room.mounts.answering([where.path], signal)).has(where.path))
@@ -127,7 +150,7 @@ export async function mountHead(room: ZfsRoom, head: HeadRef, { signal }: Storag
 
 export async function unmountHead(room: ZfsRoom, head: HeadRef, { signal }: StorageCall): Promise<void> {
   checkHead(head);
-  const where = target(room, head);
+  const where = mountOf(room, head);
   // In this order: a dead daemon cannot say whether the head is there, and its mounts go all the same.
   if (await room.mounts.isMounted(where)) {
     await room.mounts.unmount(where, { flavor: room.flavor, patienceMs: room.limits.busyPatienceMs, signal });
@@ -141,7 +164,7 @@ export async function destroyHead(room: ZfsRoom, head: HeadRef, { signal }: Stor
   const { datasets, layout, limits } = room;
   const name = layout.head(head);
   if ((await datasets.find(name, signal)) === undefined) return;
-  const lineages = await datasets.lineages(layout.sessions, signal);
+  const lineages = await datasets.lineages(layout.pool, signal);
   if (lineages.some(({ origin }) => origin.startsWith(`${name}@`))) throw snapshotInUse("the head");
   await endHead(room, head, { patienceMs: limits.busyPatienceMs, signal });
 }
@@ -153,7 +176,7 @@ export async function endHead(
   { patienceMs, signal }: StorageCall & { readonly patienceMs: number },
 ): Promise<void> {
   const startedMs = room.clock.monotonicMs();
-  await room.mounts.unmount(target(room, head), { flavor: room.flavor, patienceMs, signal });
+  await room.mounts.unmount(mountOf(room, head), { flavor: room.flavor, patienceMs, signal });
   const leftMs = Math.max(0, patienceMs - (room.clock.monotonicMs() - startedMs));
   const outcome = await room.datasets.destroy(room.layout.head(head), {
     reach: "with-snapshots",
@@ -166,7 +189,15 @@ export async function endHead(
   await room.mounts.removePlace(room.layout.headMount(head), signal);
 }
 
-function target({ layout }: ZfsRoom, head: HeadRef): MountTarget {
+export async function headBytes(room: ZfsRoom, head: HeadRef, { signal }: StorageCall): Promise<number> {
+  checkHead(head);
+  const dataset = await room.datasets.find(room.layout.head(head), signal);
+  if (dataset === undefined) throw headNotFound(head);
+  return dataset.referencedBytes;
+}
+
+/** Where a head is mounted. */
+export function mountOf({ layout }: ZfsRoom, head: HeadRef): MountTarget {
   return { dataset: layout.head(head), path: layout.headMount(head) };
 }
 

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { BaseRef, HeadRef } from "../storage.ts";
+import { checkLayoutNames, type LayoutNames } from "./layout-names.ts";
 
 /** Where things are, in the pool and on the disk. Names are derived from ids, so that looking needs no memory. */
 export interface Layout {
@@ -11,6 +12,8 @@ export interface Layout {
   readonly mountRoot: string;
   readonly bases: string;
   readonly sessions: string;
+  /** Read-only clones that somebody looks at. */
+  readonly views: string;
   readonly journals: string;
   /** An empty dataset with a reservation: tenants never fill the pool, and what frees space always has room to work. */
   readonly reserved: string;
@@ -22,19 +25,23 @@ export interface Layout {
   sessionMount(token: string): string;
   head(head: HeadRef): string;
   headMount(head: HeadRef): string;
+  view(name: string): string;
+  viewMount(name: string): string;
 }
 
-export interface LayoutOptions {
+export interface LayoutOptions extends LayoutNames {
   /** Ten hex digits or more that belong to the real path of the home. */
   readonly homeId: string;
   readonly poolDirectory: string;
   readonly mountRoot: string;
 }
 
-export function createLayout({ homeId, poolDirectory, mountRoot }: LayoutOptions): Layout {
-  const pool = `tbx${homeId.slice(0, 10)}`;
-  const bases = `${pool}/bases`;
-  const sessions = `${pool}/sessions`;
+export function createLayout({ homeId, poolDirectory, mountRoot, ...names }: LayoutOptions): Layout {
+  checkLayoutNames(names);
+  const pool = names.poolName ?? `tbx${homeId.slice(0, 10)}`;
+  const bases = `${pool}/${names.basesDataset ?? "bases"}`;
+  const sessions = `${pool}/${names.sessionsDataset ?? "sessions"}`;
+  const views = `${pool}/views`;
   const base = (ref: BaseRef): string => `${bases}/${ref.name}/${ref.digest}`;
   return {
     pool,
@@ -44,6 +51,7 @@ export function createLayout({ homeId, poolDirectory, mountRoot }: LayoutOptions
     mountRoot,
     bases,
     sessions,
+    views,
     journals: `${pool}/journals`,
     reserved: `${pool}/reserved`,
     baseName: (name) => `${bases}/${name}`,
@@ -55,6 +63,9 @@ export function createLayout({ homeId, poolDirectory, mountRoot }: LayoutOptions
     sessionMount: (token) => join(mountRoot, token),
     head: ({ token, generation }) => `${sessions}/${token}/g${generation}`,
     headMount: ({ token, generation }) => join(mountRoot, token, `g${generation}`),
+    view: (name) => `${views}/${name}`,
+    // Two levels: whoever removes the place of one view must not remove the directory that the next is made in.
+    viewMount: (name) => join(mountRoot, ".views", name, "files"),
   };
 }
 
@@ -63,6 +74,16 @@ export function headOf({ sessions }: Pick<Layout, "sessions">, dataset: string):
   if (!dataset.startsWith(`${sessions}/`)) return undefined;
   const [, token, digits] = /^([^/@]+)\/g(\d+)$/.exec(dataset.slice(sessions.length + 1)) ?? [];
   return token === undefined || digits === undefined ? undefined : { token, generation: Number(digits) };
+}
+
+/** The name of a snapshot without the filesystem that it hangs on. */
+export function shortName(snapshot: string): string {
+  return snapshot.slice(snapshot.indexOf("@") + 1);
+}
+
+/** The filesystem that a snapshot hangs on. */
+export function filesystemOf(snapshot: string): string {
+  return snapshot.split("@")[0] ?? snapshot;
 }
 
 /** The generation in the name of a head or of one of its snapshots. */

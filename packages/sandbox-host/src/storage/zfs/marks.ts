@@ -14,10 +14,12 @@ const MAX_READABLE = 900;
  * after a `=`, which percent-encoding never yields.
  */
 export function toProperties(home: string, marks: Marks): readonly string[] {
-  return [
-    ...property(HOME_PROPERTY, home),
-    ...Object.entries(marks).flatMap(([key, value]) => property(`${MARK_PREFIX}${key}`, encodeMark(value))),
-  ];
+  return [...property(HOME_PROPERTY, home), ...markProperties(marks).flatMap((setting) => ["-o", setting])];
+}
+
+/** `name=value` for each mark, as `zfs set` takes it. */
+export function markProperties(marks: Marks): readonly string[] {
+  return Object.entries(marks).map(([key, value]) => `${MARK_PREFIX}${key}=${encodeMark(value)}`);
 }
 
 /** `-o name=value`, as `zfs create`, `clone` and `snapshot` take it. */

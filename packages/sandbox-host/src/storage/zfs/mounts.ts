@@ -83,9 +83,10 @@ export function createMounts({ zfs, clock, mountTablePath }: MountsOptions): Mou
       throw new SandboxError("STORAGE_UNAVAILABLE", "the mount did not appear in the mount table");
     if (mounted.options.has("nosuid") && mounted.options.has("nodev")) return;
     // `zfs clone` mounts by itself, and zfs-fuse does so without regard to setuid=off and devices=off.
+    const readOnly = mounted.options.has("ro") ? ",ro" : "";
     await zfs.read(
       "hardening a mount",
-      { program: "mount", args: ["-o", "remount,bind,nosuid,nodev", "--", target.path] },
+      { program: "mount", args: ["-o", `remount,bind,nosuid,nodev${readOnly}`, "--", target.path] },
       signal,
     );
   };

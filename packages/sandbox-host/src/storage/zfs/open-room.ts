@@ -8,6 +8,7 @@ import { headOf, type Layout } from "./layout.ts";
 import { createLostMounts } from "./lost-mounts.ts";
 import type { MountTarget } from "./mounts.ts";
 import { ensurePool } from "./pool.ts";
+import { sweepViews } from "./view-datasets.ts";
 import type { ZfsRoom, ZfsTools } from "./zfs-room.ts";
 
 export interface OpeningOptions {
@@ -15,6 +16,8 @@ export interface OpeningOptions {
   readonly layout: Layout;
   readonly poolSizeBytes: number;
   readonly admission: Admission;
+  /** Names of the views that somebody looks at now. */
+  readonly liveViews: ReadonlySet<string>;
 }
 
 /** OpenZFS is part of the kernel: it does not die alone. */
@@ -25,7 +28,7 @@ const WELL: DaemonCondition = { presence: "answers", lost: [] };
  * taken away, and opened again by the caller; where this throws, it stays as it is by then.
  */
 export async function openRoom(
-  { tools, layout, poolSizeBytes, admission }: OpeningOptions,
+  { tools, layout, poolSizeBytes, admission, liveViews }: OpeningOptions,
   signal: AbortSignal,
 ): Promise<{ readonly room: ZfsRoom; readonly remounted: readonly HeadRef[] }> {
   const { zfs, clock } = tools;
@@ -39,12 +42,23 @@ export async function openRoom(
   await reviveDaemon(daemon, condition, signal);
   await ensurePool({ zfs, layout, sizeBytes: poolSizeBytes }, signal);
   const room = { ...tools, layout, flavor, datasets: createDatasets({ zfs, layout, clock, flavor }) };
-  const remounted = await mountAgain(room, lost, signal);
+  const views = new Set([...liveViews].map((name) => layout.view(name)));
+  const remounted = await mountAgain(
+    room,
+    lost.filter(({ dataset }) => isMountedAgain(dataset, layout, views)),
+    signal,
+  );
   await record.clear();
+  await sweepViews(room, liveViews, signal);
   return { room, remounted };
 }
 
-/** Mounts what was mounted before the daemon died, one by one. Bases are not: nothing reads them there. */
+/** Bases are not: nothing reads them there. Views are, as long as they are looked at. */
+function isMountedAgain(dataset: string, layout: Layout, views: ReadonlySet<string>): boolean {
+  return views.has(dataset) || headOf(layout, dataset) !== undefined;
+}
+
+/** Mounts what was mounted before the daemon died, one by one. Answers with the heads among it. */
 async function mountAgain(
   room: ZfsRoom,
   lost: readonly MountTarget[],
@@ -53,18 +67,18 @@ async function mountAgain(
   const heads: HeadRef[] = [];
   const paths: string[] = [];
   for (const target of lost) {
-    const head = headOf(room.layout, target.dataset);
-    if (head === undefined || (await room.datasets.find(target.dataset, signal)) === undefined) continue;
+    if ((await room.datasets.find(target.dataset, signal)) === undefined) continue;
     await room.mounts.mount(target, signal);
-    heads.push(head);
     paths.push(target.path);
+    const head = headOf(room.layout, target.dataset);
+    if (head !== undefined) heads.push(head);
   }
   const alive = await room.mounts.answering(paths, signal);
   const silent = paths.filter((path) => !alive.has(path));
   if (silent.length > 0)
     throw new SandboxError(
       "STORAGE_UNAVAILABLE",
-      `${silent.length} of ${paths.length} heads do not answer after a mount`,
+      `${silent.length} of ${paths.length} mounts do not answer after a mount`,
     );
   return heads;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { parseBytes, parseColumns, parseMountTable, parseProperties, parseVdevs } from "./parse.ts";
+import { parseBytes, parseColumns, parseHealth, parseMountTable, parseProperties, parseVdevs } from "./parse.ts";
 
 // Samples named FUSE are recorded from zfs-fuse 0.7.0, those named OPENZFS have the form of OpenZFS 2.1 and 2.3.
 const FUSE_GET = `tbxprobe1/sessions\tcreation\t-\t1794803826
@@ -117,5 +117,13 @@ describe("parseMountTable", () => {
       },
       { path: "/srv/x", source: "tank/s", filesystem: "zfs", options: new Set(["rw", "nosuid", "nodev", "noatime"]) },
     ]);
+  });
+});
+
+describe("parseHealth", () => {
+  it("reads the state, and the fragmentation where there is one", () => {
+    expect(parseHealth("ONLINE\n")).toEqual({ word: "ONLINE" });
+    expect(parseHealth("ONLINE\t7%\n")).toEqual({ word: "ONLINE", fragmentationPercent: 7 });
+    expect(parseHealth("DEGRADED\t-\n")).toEqual({ word: "DEGRADED" });
   });
 });

@@ -31,6 +31,13 @@ export function parseBytes(value: string | undefined): number {
   return digits === undefined ? 0 : Number(digits);
 }
 
+/** The state of a pool in its own word, and its fragmentation where the second column has one: `12%`, or `12`, or `-`. */
+export function parseHealth(stdout: string): { readonly word: string; readonly fragmentationPercent?: number } {
+  const [word = "", fragmentation = ""] = stdout.trim().split("\t");
+  const percent = /^(\d+)%?$/.exec(fragmentation)?.[1];
+  return { word, ...(percent === undefined ? {} : { fragmentationPercent: Number(percent) }) };
+}
+
 /** What the pool is made of: the leaves below the pool in the `config:` part of `zpool status`. */
 export function parseVdevs(stdout: string, pool: string): readonly string[] {
   const config = lines(stdout).filter((line) => /^\s/.test(line));

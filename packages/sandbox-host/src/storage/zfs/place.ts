@@ -2,16 +2,23 @@ import { createHash } from "node:crypto";
 import { chmod, mkdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { createLayout, type Layout } from "./layout.ts";
+import type { LayoutNames } from "./layout-names.ts";
+
+export interface PlaceOptions extends LayoutNames {
+  readonly home: string;
+  readonly mountRoot?: string;
+}
 
 /** Makes the directories of a home where they are missing, and says where everything is. Nothing mounted is touched. */
-export async function makePlace(options: { readonly home: string; readonly mountRoot?: string }): Promise<Layout> {
+export async function makePlace(options: PlaceOptions): Promise<Layout> {
   await mkdir(options.home, { recursive: true, mode: 0o700 });
   const home = await realpath(options.home);
   const poolDirectory = join(home, "pool");
   await mkdir(poolDirectory, { recursive: true, mode: 0o700 });
   const mountRoot = await makeMountRoot(options.mountRoot ?? join(home, "mnt"));
   const homeId = createHash("sha256").update(home).digest("hex").slice(0, 32);
-  return createLayout({ homeId, poolDirectory, mountRoot });
+  const { poolName, basesDataset, sessionsDataset } = options;
+  return createLayout({ homeId, poolDirectory, mountRoot, poolName, basesDataset, sessionsDataset });
 }
 
 /** Passable for the sandbox's users, listable for none of them: the names below are not theirs to see. */

@@ -3,9 +3,10 @@ import { SandboxError } from "@turnbox/core";
 import type { StorageStatus } from "../storage.ts";
 import { type Patience, retryWhileBusy } from "./busy.ts";
 import { storageError } from "./failure.ts";
+import type { Flavor } from "./flavor.ts";
 import type { Layout } from "./layout.ts";
 import { HOME_PROPERTY, property, toProperties } from "./marks.ts";
-import { parseBytes, parseColumns, parseProperties, parseVdevs } from "./parse.ts";
+import { parseBytes, parseColumns, parseHealth, parseProperties, parseVdevs } from "./parse.ts";
 import type { Outcome, ZfsCommand } from "./zfs-command.ts";
 
 const POOL_DEADLINE_MS = 120_000;
@@ -135,6 +136,7 @@ async function ensureDatasets({ zfs, layout, sizeBytes }: PoolOptions, signal: A
     [layout.reserved, property("refreservation", String(reserveBytes))],
     [layout.bases, []],
     [layout.sessions, []],
+    [layout.views, []],
     [layout.journals, []],
   ];
   for (const [dataset, more] of wanted.filter(([name]) => !present.has(name))) {
@@ -155,25 +157,36 @@ async function ensureDatasets({ zfs, layout, sizeBytes }: PoolOptions, signal: A
 }
 
 /** What the pool says of itself. What does not answer is `unavailable`, not an error: this is asked to find that out. */
-export async function readPoolStatus(zfs: ZfsCommand, layout: Layout, signal: AbortSignal): Promise<StorageStatus> {
+export async function readPoolStatus(
+  { zfs, layout, flavor }: { readonly zfs: ZfsCommand; readonly layout: Layout; readonly flavor: Flavor },
+  signal: AbortSignal,
+): Promise<StorageStatus> {
   const columns = "name,property,source,value";
   const spaceArgs = ["get", "-Hp", "-o", columns, "used,available,usedbyrefreservation", layout.pool, layout.reserved];
   const ask = (program: "zfs" | "zpool", args: readonly string[]): Promise<Outcome> =>
     zfs.attempt({ program, args, deadlineMs: STATUS_DEADLINE_MS }, signal);
   const [health, space] = await Promise.all([
-    ask("zpool", ["list", "-H", "-o", "health", layout.pool]),
+    // zfs-fuse does not know how fragmented its free space is.
+    ask("zpool", ["list", "-H", "-o", flavor === "openzfs" ? "health,fragmentation" : "health", layout.pool]),
     ask("zfs", spaceArgs),
   ]);
   if (health.kind !== "done") return unavailable(reasonOf(health));
   if (space.kind !== "done") return unavailable(reasonOf(space));
-  const word = health.stdout.trim();
+  const { word, fragmentationPercent } = parseHealth(health.stdout);
   const datasets = parseProperties(space.stdout);
   const pool = datasets.get(layout.pool);
   const reserveBytes = parseBytes(datasets.get(layout.reserved)?.get("usedbyrefreservation")?.value);
   // The reserve belongs to nobody, so it is neither used nor to be had.
   const usedBytes = Math.max(0, parseBytes(pool?.get("used")?.value) - reserveBytes);
   const availableBytes = parseBytes(pool?.get("available")?.value);
-  return { state: poolState(word), detail: word, sizeBytes: usedBytes + availableBytes, usedBytes, availableBytes };
+  return {
+    state: poolState(word),
+    detail: word,
+    sizeBytes: usedBytes + availableBytes,
+    usedBytes,
+    availableBytes,
+    ...(fragmentationPercent === undefined ? {} : { fragmentationPercent }),
+  };
 }
 
 export function unavailable(detail: string): StorageStatus {

@@ -1,11 +1,11 @@
 import { SandboxError } from "@turnbox/core";
-import { checkMarks, checkToken, sessionNotFound, snapshotInUse } from "../names.ts";
-import type { Head, SessionInventory, SessionSpec, StorageCall } from "../storage.ts";
+import { checkMarks, checkToken, firstRefquota, isViewSnapshot, sessionNotFound, snapshotInUse } from "../names.ts";
+import type { Head, Marks, SessionInventory, SessionSpec, StorageCall } from "../storage.ts";
 import type { Lineage, MarkedDataset } from "./datasets.ts";
 import { storageError } from "./failure.ts";
-import { cloneHead, endHead, resolveOrigin } from "./heads.ts";
-import { generationOf } from "./layout.ts";
-import { property, toProperties } from "./marks.ts";
+import { cloneHead, endHead, type ResolvedOrigin, withOrigin } from "./heads.ts";
+import { generationOf, shortName } from "./layout.ts";
+import { markProperties, property, toProperties } from "./marks.ts";
 import { UNDO_DEADLINE_MS, type ZfsRoom } from "./zfs-room.ts";
 
 /**
@@ -15,27 +15,19 @@ import { UNDO_DEADLINE_MS, type ZfsRoom } from "./zfs-room.ts";
 export async function createSession(room: ZfsRoom, spec: SessionSpec, { signal }: StorageCall): Promise<Head> {
   checkToken(spec.token);
   checkMarks(spec.marks);
-  const from = await resolveOrigin(room, spec.origin, signal);
-  const refquotaBytes = spec.quotaBytes === undefined ? undefined : from.referencedBytes + spec.quotaBytes;
   const { token, marks } = spec;
-  try {
-    await makePlace(room, { token, marks, refquotaBytes }, signal);
-    return await cloneHead(
-      room,
-      {
-        token,
-        generation: 1,
-        marks,
-        from,
-        leftover: "keep",
-        ...(refquotaBytes === undefined ? {} : { refquotaBytes }),
-      },
-      signal,
-    );
-  } catch (thrown) {
-    await removeEmptyPlace(room, token);
-    throw thrown;
-  }
+  const work = async (from: ResolvedOrigin): Promise<Head> => {
+    const refquotaBytes = firstRefquota(spec, from.referencedBytes);
+    const refquota = refquotaBytes === undefined ? {} : { refquotaBytes };
+    try {
+      await makePlace(room, { token, marks, refquotaBytes }, signal);
+      return await cloneHead(room, { token, generation: 1, marks, from, leftover: "keep", ...refquota }, signal);
+    } catch (thrown) {
+      await removeEmptyPlace(room, token);
+      throw thrown;
+    }
+  };
+  return await withOrigin(room, spec.origin, { signal, work });
 }
 
 async function makePlace(
@@ -84,10 +76,7 @@ export async function destroySession(room: ZfsRoom, token: string, { signal }: S
   checkToken(token);
   const { datasets, layout, limits, clock } = room;
   const place = layout.session(token);
-  const [present, lineages] = await Promise.all([
-    datasets.tree(place, signal),
-    datasets.lineages(layout.sessions, signal),
-  ]);
+  const [present, lineages] = await Promise.all([datasets.tree(place, signal), datasets.lineages(layout.pool, signal)]);
   if (present.length === 0) {
     // Ours is gone; somebody else's is an error.
     await datasets.find(place, signal);
@@ -125,6 +114,22 @@ export function dependantsFirst(heads: readonly Lineage[]): readonly Lineage[] {
     }
   }
   return order;
+}
+
+export async function markSession(
+  { zfs, datasets, layout, flavor }: ZfsRoom,
+  token: string,
+  { marks, signal }: StorageCall & { readonly marks: Marks },
+): Promise<void> {
+  checkToken(token);
+  checkMarks(marks);
+  const place = layout.session(token);
+  if ((await datasets.find(place, signal)) === undefined) throw sessionNotFound();
+  const settings = markProperties(marks);
+  // zfs-fuse takes one at a time.
+  const batches = flavor === "openzfs" && settings.length > 0 ? [settings] : settings.map((one) => [one]);
+  for (const batch of batches)
+    await zfs.read("marking a session", { program: "zfs", args: ["set", ...batch, place] }, signal);
 }
 
 export async function usedBytes(
@@ -179,6 +184,9 @@ function toInventory(found: {
         ? []
         : [{ token, generation, mounted: mounted.has(name) ? "yes" : "no", marks } as const];
     }),
-    snapshots: all.filter(({ kind }) => kind === "snapshot").map(({ name }) => name.slice(name.indexOf("@") + 1)),
+    snapshots: all
+      .filter(({ kind }) => kind === "snapshot")
+      .map(({ name }) => shortName(name))
+      .filter((name) => !isViewSnapshot(name)),
   };
 }

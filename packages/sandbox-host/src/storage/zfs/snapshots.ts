@@ -2,16 +2,18 @@ import { SandboxError } from "@turnbox/core";
 import {
   checkHead,
   checkMarks,
+  checkNewSnapshot,
   checkSnapshot,
   checkToken,
   headNotFound,
+  isViewSnapshot,
   sessionNotFound,
   snapshotInUse,
 } from "../names.ts";
 import type { HeadRef, Marks, SnapshotInfo, SnapshotRef, StorageCall } from "../storage.ts";
 import type { Dataset, MarkedDataset } from "./datasets.ts";
 import { storageError } from "./failure.ts";
-import { generationOf } from "./layout.ts";
+import { generationOf, shortName } from "./layout.ts";
 import { toProperties } from "./marks.ts";
 import type { ZfsRoom } from "./zfs-room.ts";
 
@@ -28,7 +30,7 @@ export async function seal(
   { name, marks, signal }: StorageCall & { readonly name: string; readonly marks: Marks },
 ): Promise<SnapshotInfo> {
   checkHead(head);
-  checkSnapshot({ token: head.token, name });
+  checkNewSnapshot({ token: head.token, name });
   checkMarks(marks);
   const { zfs, layout, datasets } = room;
   const dataset = `${layout.head(head)}@${name}`;
@@ -51,7 +53,12 @@ export async function seal(
   return toSnapshotInfo(head.token, { marks, ...snapshot });
 }
 
-async function flush({ zfs, layout, mounts, limits }: ZfsRoom, head: HeadRef, signal: AbortSignal): Promise<void> {
+/** Writes out what the sandbox has written to a head, mapped memory included. */
+export async function flush(
+  { zfs, layout, mounts, limits }: ZfsRoom,
+  head: HeadRef,
+  signal: AbortSignal,
+): Promise<void> {
   const path = layout.headMount(head);
   // What is not mounted has been flushed by its unmount.
   if (!(await mounts.isMounted({ dataset: layout.head(head), path }))) return;
@@ -86,7 +93,9 @@ export async function listSnapshots(
   checkToken(token);
   const tree = await datasets.tree(layout.session(token), signal);
   if (tree.length === 0) throw sessionNotFound();
-  return tree.filter(({ kind }) => kind === "snapshot").map((snapshot) => toSnapshotInfo(token, snapshot));
+  return tree
+    .filter(({ kind, name }) => kind === "snapshot" && !isViewSnapshot(shortName(name)))
+    .map((snapshot) => toSnapshotInfo(token, snapshot));
 }
 
 export async function destroySnapshot(room: ZfsRoom, ref: SnapshotRef, { signal }: StorageCall): Promise<void> {
@@ -111,15 +120,14 @@ export async function findSnapshot(
   ref: SnapshotRef,
   signal: AbortSignal,
 ): Promise<Dataset | undefined> {
-  const names = await datasets.snapshotNames(layout.session(ref.token), signal);
-  const name = names.find((candidate) => candidate.endsWith(`@${ref.name}`));
-  return name === undefined ? undefined : await datasets.find(name, signal);
+  const present = await datasets.list(layout.session(ref.token), signal);
+  return present.find(({ name }) => name.endsWith(`@${ref.name}`));
 }
 
 function toSnapshotInfo(token: string, snapshot: MarkedDataset): SnapshotInfo {
   return {
     token,
-    name: snapshot.name.slice(snapshot.name.indexOf("@") + 1),
+    name: shortName(snapshot.name),
     generation: generationOf(snapshot.name) ?? 0,
     createdAtMs: snapshot.createdAtMs,
     usedBytes: snapshot.usedBytes,

@@ -24,9 +24,10 @@ export function createStatusProbe(
   };
 }
 
-async function look({ zfs, layout, mounts }: ZfsRoom): Promise<StorageStatus> {
+async function look(room: ZfsRoom): Promise<StorageStatus> {
+  const { layout, mounts } = room;
   const [pool, mounted] = await Promise.all([
-    readPoolStatus(zfs, layout, NEVER),
+    readPoolStatus(room, NEVER),
     mounts.dead(layout.mountRoot, NEVER).then(
       (dead) => (dead.length === 0 ? "well" : `${dead.length} mounts of a dead daemon`),
       (thrown: unknown) => SandboxError.from(thrown).message,

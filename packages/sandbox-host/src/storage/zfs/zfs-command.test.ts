@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { systemClock } from "@turnbox/core";
+import { createChildCommandRunner, systemClock } from "@turnbox/core";
 import { createManualClock, createScriptedCommandRunner, type ScriptedAnswer } from "@turnbox/core/testing";
 import { retryWhileBusy } from "./busy.ts";
 import { detectFlavor } from "./flavor.ts";
@@ -98,6 +98,31 @@ describe("createZfsCommand", () => {
       reason: "CANCELLED",
     });
     expect(runner.calls).toHaveLength(1);
+  });
+
+  it("tells the size of an output that stays below a limit, and lets a longer one go", async () => {
+    const send = { program: "zfs", args: ["send", "a@b"] } as const;
+    const answers = createScripted(
+      { kind: "exits", stdout: "x".repeat(624) },
+      { kind: "exits", stdout: "x".repeat(625) },
+      { kind: "exits", exitCode: 1, stderr: "cannot open 'a@b': dataset does not exist\n" },
+      { kind: "signaled", signal: "SIGKILL" },
+    );
+    expect(await answers.zfs.peek(send, 624, signal)).toEqual({ kind: "whole", bytes: 624 });
+    expect(await answers.zfs.peek(send, 624, signal)).toEqual({ kind: "more" });
+    expect(await answers.zfs.peek(send, 624, signal)).toMatchObject({ kind: "refused", failure: "not-found" });
+    expect(await answers.zfs.peek(send, 624, signal)).toMatchObject({ kind: "unknown" });
+    expect(answers.runner.calls[0]).toMatchObject({ args: ["send", "a@b"], deadlineMs: 1000 });
+  });
+
+  it("ends an endless output at its limit", async () => {
+    const children = createChildCommandRunner();
+    const zfs = createZfsCommand({
+      runner: { ...children, start: (spec, options) => children.start({ ...spec, command: "yes" }, options) },
+      clock: systemClock,
+      deadlineMs: 20_000,
+    });
+    expect(await zfs.peek({ program: "zfs", args: [] }, 1024, signal)).toEqual({ kind: "more" });
   });
 
   it("names a program that is not installed", async () => {

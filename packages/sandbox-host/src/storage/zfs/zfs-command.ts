@@ -1,5 +1,6 @@
-import { type Clock, type CommandRunner, hasReason, type RunSpec, SandboxError } from "@turnbox/core";
+import { type Clock, type CommandRunner, type CommandSpec, hasReason, type RunSpec, SandboxError } from "@turnbox/core";
 import { classifyFailure, type Failure, storageError } from "./failure.ts";
+import { collectText, countBytes } from "./peek.ts";
 
 /**
  * How one invocation ended. `unknown`: it was ended before it answered, so its effect has to be looked up. A child that
@@ -9,6 +10,12 @@ export type Outcome =
   | { readonly kind: "done"; readonly stdout: string }
   | { readonly kind: "refused"; readonly failure: Failure; readonly stderr: string }
   | { readonly kind: "unknown"; readonly cause: SandboxError; readonly lingering?: Promise<unknown> };
+
+/** How one invocation ended of which only the beginning was wanted; `more` came than was asked for, and it was let go. */
+export type Peek =
+  | { readonly kind: "whole"; readonly bytes: number }
+  | { readonly kind: "more" }
+  | Exclude<Outcome, { kind: "done" }>;
 
 export interface Invocation {
   readonly program: "zfs" | "zpool" | "zfs-fuse" | "mount" | "umount" | "stat" | "sync" | "rm";
@@ -29,6 +36,11 @@ export interface Change extends Invocation {
 export interface ZfsCommand {
   /** Runs once; only a missing program and the caller's own signal throw. */
   attempt(invocation: Invocation, signal: AbortSignal): Promise<Outcome>;
+  /**
+   * Runs a command that changes nothing, for the size of its output up to a limit. Past that its output is closed, at which
+   * it ends by itself.
+   */
+  peek(invocation: Invocation, limitBytes: number, signal: AbortSignal): Promise<Peek>;
   /** Runs a command that changes nothing and answers its output. */
   read(doing: string, invocation: Invocation, signal: AbortSignal): Promise<string>;
   /** Makes a change. Where the outcome is unknown, looks and tries once more; answers a refusal for the caller to judge. */
@@ -40,6 +52,7 @@ const REAP_GRACE_MS = 1000;
 
 /** The whole output of one listing: about 300 bytes for each property of each dataset. */
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
+const MAX_REFUSAL_BYTES = 4096;
 
 export interface ZfsCommandOptions {
   readonly runner: CommandRunner;
@@ -50,15 +63,19 @@ export interface ZfsCommandOptions {
 
 /** Everything that the storage runs goes through here: an argv without a shell, a deadline, a sorted outcome. */
 export function createZfsCommand({ runner, clock, deadlineMs }: ZfsCommandOptions): ZfsCommand {
+  const commandOf = (invocation: Invocation): CommandSpec => ({
+    command: invocation.program,
+    args: invocation.args,
+    // Messages are sorted by their English text, times are read as numbers.
+    env: { LC_ALL: "C", TZ: "UTC" },
+    cwd: "/",
+    deadlineMs: invocation.deadlineMs ?? deadlineMs,
+  });
+
   const attempt: ZfsCommand["attempt"] = async (invocation, signal) => {
     throwIfAborted(signal);
     const spec: RunSpec = {
-      command: invocation.program,
-      args: invocation.args,
-      // Messages are sorted by their English text, times are read as numbers.
-      env: { LC_ALL: "C", TZ: "UTC" },
-      cwd: "/",
-      deadlineMs: invocation.deadlineMs ?? deadlineMs,
+      ...commandOf(invocation),
       maxOutputBytes: MAX_OUTPUT_BYTES,
       ...(invocation.outputPath === undefined ? {} : { outputPath: invocation.outputPath }),
     };
@@ -82,6 +99,29 @@ export function createZfsCommand({ runner, clock, deadlineMs }: ZfsCommandOption
     }
   };
 
+  const peek: ZfsCommand["peek"] = async (invocation, limitBytes, signal) => {
+    throwIfAborted(signal);
+    const spec = commandOf(invocation);
+    const { stdin, stdout, stderr, exit } = await runner.start(spec, { signal });
+    stdin.end();
+    const refusal = collectText(stderr, MAX_REFUSAL_BYTES);
+    const reading = Promise.all([exit, countBytes(stdout, limitBytes), refusal]);
+    const answer = await answerOrGiveUp(reading, { clock, limitMs: spec.deadlineMs, signal });
+    throwIfAborted(signal);
+    if (answer === "given-up") {
+      const cause = new SandboxError("COMMAND_OUTCOME_UNKNOWN", `${invocation.program} cannot be ended`);
+      return { kind: "unknown", cause, lingering: reading.catch(() => undefined) };
+    }
+    const [end, bytes, text] = answer;
+    if (bytes > limitBytes) return { kind: "more" };
+    if (end.kind === "signaled") {
+      const cause = new SandboxError("COMMAND_OUTCOME_UNKNOWN", `${invocation.program} was ended by ${end.signal}`);
+      return { kind: "unknown", cause };
+    }
+    if (end.exitCode === 0) return { kind: "whole", bytes };
+    return { kind: "refused", failure: classifyFailure(text), stderr: text };
+  };
+
   const read: ZfsCommand["read"] = async (doing, invocation, signal) => {
     const outcome = await attempt(invocation, signal);
     if (outcome.kind === "done") return outcome.stdout;
@@ -98,7 +138,7 @@ export function createZfsCommand({ runner, clock, deadlineMs }: ZfsCommandOption
     }
   };
 
-  return { attempt, read, change };
+  return { attempt, peek, read, change };
 }
 
 /** The runner kills a child at its deadline and at the signal, but waits for its death, which may not come. */

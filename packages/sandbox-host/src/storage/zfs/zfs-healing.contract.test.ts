@@ -84,6 +84,27 @@ describe("zfs-fuse that dies", () => {
   );
 
   it(
+    "leaves views that are looked at with their files, and nothing of those that are not",
+    async () => {
+      await using corner = await createPrivateCorner();
+      const storage = createStorage(corner);
+      await storage.open(call);
+      const head = await createSession(corner, storage, "t1");
+      const view = await storage.openView({ kind: "head", head }, call);
+      await corner.killDaemon();
+      await storage.open(call);
+      expect(await readFile(corner.seen(join(view.path, "hello")), "utf8")).toBe("from the base");
+      await corner.killDaemon();
+      const restarted = createStorage(corner);
+      await restarted.open(call);
+      expect(await readFile(corner.mountTablePath, "utf8")).not.toContain(view.path);
+      await restarted.destroySession("t1", call);
+      await view[Symbol.asyncDispose]();
+    },
+    DEADLINE_MS,
+  );
+
+  it(
     "is started once when two homes open at the same moment",
     async () => {
       await using corner = await createPrivateCorner();

@@ -4,20 +4,25 @@ import type { BaseRef, Storage, StorageCall } from "../storage.ts";
 import { createTurnstile } from "../turnstile.ts";
 import { createAdmission } from "./admission.ts";
 import { createBase, destroyBase, listBases } from "./bases.ts";
+import { changedPaths } from "./changed-paths.ts";
 import { findDaemon } from "./daemon.ts";
+import { collectHeads, shrinkSession } from "./dependencies.ts";
 import { detectFlavor } from "./flavor.ts";
-import { createHead, destroyHead, mountHead, unmountHead } from "./heads.ts";
+import { createHead, destroyHead, headBytes, mountHead, unmountHead } from "./heads.ts";
+import { checkLayoutNames, type LayoutNames } from "./layout-names.ts";
 import { createMounts } from "./mounts.ts";
 import { openRoom } from "./open-room.ts";
 import { makePlace } from "./place.ts";
 import { destroyPool } from "./pool.ts";
-import { createSession, destroySession, inventory, usedBytes, usedBytesOfAll } from "./sessions.ts";
+import { createSession, destroySession, inventory, markSession, usedBytes, usedBytesOfAll } from "./sessions.ts";
 import { destroySnapshot, listSnapshots, seal } from "./snapshots.ts";
 import { createStatusProbe } from "./status.ts";
+import { isUnchanged } from "./unchanged.ts";
+import { createViews } from "./views.ts";
 import { createZfsCommand } from "./zfs-command.ts";
 import type { ZfsLimits, ZfsRoom, ZfsTools } from "./zfs-room.ts";
 
-export interface ZfsStorageOptions {
+export interface ZfsStorageOptions extends LayoutNames {
   readonly runner: CommandRunner;
   /** The home. Its pool, named after the home's real path, lives in `<home>/pool/pool.img`. */
   readonly home: string;
@@ -42,6 +47,7 @@ const DEFAULT_LIMITS: ZfsLimits = {
 
 /** Sessions as clones in a ZFS pool of the home's own, on OpenZFS 2 or zfs-fuse 0.7. */
 export function createZfsStorage(options: ZfsStorageOptions): Storage {
+  checkLayoutNames(options);
   const clock = options.clock ?? systemClock;
   const zfs = createZfsCommand({ runner: options.runner, clock, deadlineMs: options.commandDeadlineMs ?? 20_000 });
   const mounts = createMounts({ zfs, clock, mountTablePath: options.mountTablePath ?? "/proc/self/mountinfo" });
@@ -63,6 +69,7 @@ export function createZfsStorage(options: ZfsStorageOptions): Storage {
     inTurn(`session ${token}`, call, work);
   const ofBase = <T>({ name, digest }: BaseRef, call: StorageCall, work: Work<T>): Promise<T> =>
     inTurn(`base ${name}@${digest}`, call, work);
+  const views = createViews({ look, inTurnOf: ofSession });
   const readStatus = createStatusProbe(() => ({ room: opened(), admission: admission.state }));
 
   return {
@@ -73,7 +80,8 @@ export function createZfsStorage(options: ZfsStorageOptions): Storage {
         "open",
         async () => {
           const layout = await makePlace(options);
-          const open = await openRoom({ tools, layout, poolSizeBytes: options.poolSizeBytes, admission }, signal);
+          const { poolSizeBytes } = options;
+          const open = await openRoom({ tools, layout, poolSizeBytes, admission, liveViews: views.live }, signal);
           room = open.room;
           admission.open();
           return { remounted: open.remounted };
@@ -93,7 +101,15 @@ export function createZfsStorage(options: ZfsStorageOptions): Storage {
     seal: (head, name, marks, call) => ofSession(head.token, call, (r, c) => seal(r, head, { ...c, name, marks })),
     listSnapshots: (token, call) => look(call, (r, c) => listSnapshots(r, token, c)),
     destroySnapshot: (snapshot, call) => ofSession(snapshot.token, call, (r, c) => destroySnapshot(r, snapshot, c)),
+    shrinkSession: (token, call) => ofSession(token, call, (r, c) => shrinkSession(r, token, c)),
+    collectHeads: (keep, call) => ofSession(keep.token, call, (r, c) => collectHeads(r, keep, c)),
+    isUnchanged: (snapshot, since, call) =>
+      ofSession(snapshot.token, call, (r, c) => isUnchanged(r, snapshot, { ...c, since })),
+    openView: (point, call) => views.open(point, call),
+    changedPaths: (from, to, call) => ofSession(to.token, call, (r, c) => changedPaths(r, from, { ...c, to })),
+    markSession: (token, marks, call) => ofSession(token, call, (r, c) => markSession(r, token, { ...c, marks })),
     usedBytes: (token, call) => look(call, (r, c) => usedBytes(r, token, c)),
+    headBytes: (head, call) => look(call, (r, c) => headBytes(r, head, c)),
     usedBytesOfAll: (call) => look(call, usedBytesOfAll),
     inventory: (call) => look(call, inventory),
     destroyAll: ({ signal }) =>

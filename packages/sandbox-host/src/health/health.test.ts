@@ -1,0 +1,103 @@
+import { describe, expect, it } from "@jest/globals";
+import type { HuskRow } from "../record/row.ts";
+import type { Reaper } from "../session/reaper.ts";
+import { CALL, createRig, type Rig } from "../session/rig.suite.ts";
+import type { StorageStatus } from "../storage/storage.ts";
+import { createHealth } from "./health.ts";
+
+const pool = (more: Partial<StorageStatus> = {}): StorageStatus => ({
+  state: "online",
+  detail: "ONLINE",
+  sizeBytes: 100,
+  usedBytes: 1,
+  availableBytes: 99,
+  ...more,
+});
+const reaper: Reaper = {
+  remove: () => undefined,
+  pending: () => [],
+  [Symbol.asyncDispose]: () => Promise.resolve(),
+};
+const huskOf = (token: string): HuskRow => ({ token, sessionId: token, tenant: "default", sinceMs: 1 });
+
+function createHealthIn(rig: Rig, husks: readonly HuskRow[] = []) {
+  return createHealth({
+    ...rig,
+    reaper,
+    husks: { all: () => husks },
+    warnThreshold: 0.85,
+    critThreshold: 0.95,
+  });
+}
+
+describe("health", () => {
+  it("counts every pool state but online and degraded as unhealthy, and makes nothing new then (D12)", async () => {
+    await using rig = await createRig();
+    for (const detail of ["OFFLINE", "UNAVAIL", "REMOVED", "SUSPENDED", "FAULTED", "ANYTHING"]) {
+      rig.storage.setStatus(pool({ state: "unavailable", detail }));
+      const health = createHealthIn(rig);
+      expect(await health.report()).toMatchObject({ grade: "unhealthy", errors: [`the pool is ${detail}`] });
+      await expect(health.assertRoom(CALL)).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
+    }
+  });
+
+  it("is degraded at the warning, takes nothing new at the critical threshold, to the byte (D12)", async () => {
+    await using rig = await createRig();
+    const at = async (usedBytes: number) => {
+      rig.storage.setStatus(pool({ usedBytes }));
+      const health = createHealthIn(rig);
+      const room = await health.assertRoom(CALL).then(
+        () => "room",
+        (thrown: unknown) => (thrown as { readonly reason: string }).reason,
+      );
+      return [(await health.report()).grade, room];
+    };
+    expect(await at(84)).toEqual(["healthy", "room"]);
+    expect(await at(85)).toEqual(["degraded", "room"]);
+    expect(await at(94)).toEqual(["degraded", "room"]);
+    expect(await at(95)).toEqual(["unhealthy", "POOL_FULL"]);
+  });
+
+  it("is degraded with a degraded pool, which takes new sessions", async () => {
+    await using rig = await createRig();
+    rig.storage.setStatus(pool({ state: "degraded", detail: "DEGRADED" }));
+    const health = createHealthIn(rig);
+    expect((await health.report()).grade).toBe("degraded");
+    await health.assertRoom(CALL);
+  });
+
+  it("tells of a storage that does not answer", async () => {
+    await using rig = await createRig();
+    rig.storage.faults.failNext("status", { error: new Error("no answer") });
+    expect(await createHealthIn(rig).report()).toMatchObject({ grade: "unhealthy", storage: null });
+  });
+
+  it("tells of husks and failed sessions in words, and stays healthy", async () => {
+    await using rig = await createRig();
+    await rig.add({ phase: { kind: "failed", message: "x" } });
+    await rig.add();
+    const one = await createHealthIn(rig, [huskOf("a")]).report();
+    expect(one).toMatchObject({ grade: "healthy", husks: 1, failedSessions: 1, sessionCount: 2 });
+    expect(one.errors).toEqual(["1 session has failed and can be repaired", "1 destroyed session waits for its forks"]);
+    expect((await createHealthIn(rig, [huskOf("a"), huskOf("b")]).report()).errors).toContain(
+      "2 destroyed sessions wait for their forks",
+    );
+  });
+
+  it("is degraded while the pool has sessions that nobody knows of", async () => {
+    await using rig = await createRig();
+    const health = createHealthIn(rig);
+    health.quarantine(["lost"]);
+    expect(await health.report()).toMatchObject({
+      grade: "degraded",
+      quarantined: ["lost"],
+      errors: ["1 session in the pool has no record"],
+    });
+  });
+
+  it("passes on the fragmentation of the pool where it is known", async () => {
+    await using rig = await createRig();
+    rig.storage.setStatus(pool({ fragmentationPercent: 7 }));
+    expect((await createHealthIn(rig).report()).storage?.fragmentationPercent).toBe(7);
+  });
+});

@@ -1,0 +1,58 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import { parseKey, parseLabels, parseResources, parseVariables, SandboxError } from "@turnbox/core";
+import { principalOf } from "@turnbox/core/server";
+import { ForkSessionRequestSchema, type SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
+import { findMade } from "../session/create.ts";
+import type { ForkedChild } from "../turn/fork.ts";
+import { canonicalRequest } from "./canonical.ts";
+import type { Host } from "./host.ts";
+import { show } from "./show.ts";
+import { signalOf } from "./signal.ts";
+import { parseTtl } from "./ttl.ts";
+
+/** ForkSession: one result for each child. */
+export function forkSession(host: Host): ServiceImpl<typeof SessionService>["forkSession"] {
+  return async (request, context) => {
+    if (request.networkPolicy !== undefined) {
+      throw new SandboxError("UNIMPLEMENTED", "network_policy: this host cannot do it yet", {
+        metadata: { field: "network_policy" },
+      });
+    }
+    const session = host.registry.get(request.sessionId, principalOf(context));
+    host.activity.touch(session);
+    const forked = await host.forkSession(
+      session,
+      {
+        idempotencyKey: parseKey("idempotency_key", request.idempotencyKey),
+        payload: canonicalRequest(ForkSessionRequestSchema, { ...request, idempotencyKey: "" }),
+        expectedGeneration: request.expectedGeneration,
+        snapshotId: request.snapshotId === "" ? null : request.snapshotId,
+        count: request.count === 0 ? 1 : request.count,
+        childIds: request.childSessionIds,
+        labels: orNull(parseLabels("labels", request.labels)),
+        env: orNull(parseVariables("env", request.env)),
+        limits: parseResources(request.resources),
+        ttlMs: parseTtl("ttl", request.ttl),
+      },
+      { signal: signalOf(host, request.idempotencyKey, context) },
+    );
+    const results = await Promise.all(forked.children.map((child) => toResult(host, child)));
+    return { results, snapshotId: forked.snapshotId };
+  };
+}
+
+/** An empty map copies the parent's. */
+function orNull(map: Readonly<Record<string, string>>): Readonly<Record<string, string>> | null {
+  return Object.keys(map).length === 0 ? null : map;
+}
+
+/** A child of an earlier call with the same key may be gone by now. */
+async function toResult(host: Host, child: ForkedChild) {
+  if ("reason" in child) return { result: { case: "reason", value: child.reason } as const, message: child.message };
+  try {
+    return { result: { case: "session", value: await show(host, findMade(host.registry, child)) } as const };
+  } catch (thrown) {
+    const { reason, message } = SandboxError.from(thrown);
+    return { result: { case: "reason", value: reason } as const, message };
+  }
+}

@@ -1,0 +1,109 @@
+import { describe, expect, it } from "@jest/globals";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { SettleIntent } from "./intent.ts";
+import type { Reaper } from "./reaper.ts";
+import { recoverSessions } from "./recover.ts";
+import { createRegistry } from "./registry.ts";
+import { CALL, createRig, type Rig, snapshotOf } from "./rig.suite.ts";
+import type { Session } from "./session.ts";
+
+const nothing: SettleIntent = () => Promise.resolve();
+
+/** What a restart does on the records and files of the rig, with a registry of its own. */
+async function restart(rig: Rig, more: { readonly runtime?: Runtime; readonly settle?: SettleIntent } = {}) {
+  const registry = createRegistry({ maxSessions: 0, events: rig.events });
+  const removed: Session[] = [];
+  const reaper: Reaper = {
+    remove: (session) => void removed.push(session),
+    pending: () => [],
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+  const recovery = await recoverSessions({ ...rig, settle: nothing, ...more, registry, reaper }, CALL);
+  return { ...recovery, registry, removed };
+}
+
+describe("recoverSessions", () => {
+  it("quarantines files without a record, and knows husks for what they are", async () => {
+    await using rig = await createRig();
+    const [husk, stray, kept] = [await rig.add(), await rig.add(), await rig.add()];
+    const { id: sessionId, token, tenant } = husk.row;
+    await rig.records.call("becomeHusk", { token, sessionId, tenant, sinceMs: 1 });
+    await rig.records.call("deleteSession", stray.row.token);
+    const { quarantined, registry } = await restart(rig);
+    expect(quarantined).toEqual([stray.row.token]);
+    expect(registry.all().map(({ row }) => row.id)).toEqual([kept.row.id]);
+    expect(await rig.storage.inventory(CALL)).toHaveLength(3);
+  });
+
+  it("names snapshots that are gone, keeps their records, and brings the session back", async () => {
+    await using rig = await createRig();
+    const session = await rig.add();
+    for (const id of ["x1", "x2"]) await rig.seal(session, id);
+    await rig.storage.destroySnapshot({ token: session.row.token, name: "nx1" }, CALL);
+    const { registry } = await restart(rig);
+    expect(registry.find(session.row.id)?.row.phase.kind).toBe("active");
+    expect(rig.logged).toContainEqual(expect.objectContaining({ level: "error", missing: ["nx1"] }));
+    expect(await rig.records.call("listSnapshots", session.row.token)).toHaveLength(2);
+  });
+
+  it("does not miss a snapshot whose removal was cut off and is ended now", async () => {
+    await using rig = await createRig();
+    const session = await rig.add();
+    await rig.seal(session, "x1");
+    const { token } = session.row;
+    await rig.storage.destroySnapshot({ token, name: "nx1" }, CALL);
+    await rig.records.call("beginIntent", { kind: "drop", token, snapshotId: "x1", name: "nx1", receipt: null });
+    await restart(rig, {
+      settle: (again) => again.commit((row) => row, { dropped: "x1", intent: "end" }),
+    });
+    expect(rig.logged.filter(({ level }) => level === "error")).toEqual([]);
+  });
+
+  it("marks a session as failed whose unfinished operation cannot be ended, and remembers it", async () => {
+    await using rig = await createRig();
+    const session = await rig.add();
+    const { token } = session.row;
+    const snapshot = snapshotOf("x1", session.row);
+    await rig.records.call("beginIntent", { kind: "seal", token, snapshot, receipt: null });
+    const { registry } = await restart(rig, { settle: () => Promise.reject(new Error("not now")) });
+    const again = registry.find(session.row.id);
+    expect(again?.row.phase).toEqual({ kind: "failed", message: "not now" });
+    expect(again?.leftover).toMatchObject({ kind: "seal" });
+  });
+
+  it("takes up what was being made or removed as removals", async () => {
+    await using rig = await createRig();
+    await rig.add({ phase: { kind: "creating" } });
+    await rig.add({ phase: { kind: "destroying", sinceMs: 1 } });
+    const { removed } = await restart(rig);
+    expect(removed.map(({ row }) => row.phase.kind)).toEqual(["destroying", "destroying"]);
+  });
+
+  it("looks into containers, a few at a time, and asks nothing about sessions without one", async () => {
+    await using rig = await createRig();
+    for (let count = 0; count < 20; count += 1) await rig.add({ container: `c${count}` });
+    for (let count = 0; count < 180; count += 1) await rig.add();
+    let [now, most, asked] = [0, 0, 0];
+    const refuse = (): never => {
+      throw new Error("nobody asks for this");
+    };
+    const runtime: Runtime = {
+      ...rig.runtime,
+      quiesce: async () => {
+        now += 1;
+        asked += 1;
+        most = Math.max(most, now);
+        await new Promise((resolve) => void setImmediate(resolve));
+        now -= 1;
+      },
+      liveness: refuse,
+      exec: refuse,
+      start: refuse,
+    };
+    const startedMs = performance.now();
+    const { registry } = await restart(rig, { runtime });
+    expect(performance.now() - startedMs).toBeLessThan(10_000);
+    expect(registry.size).toBe(200);
+    expect({ asked, most }).toEqual({ asked: 20, most: 8 });
+  });
+});

@@ -1,0 +1,123 @@
+import { hasReason } from "@turnbox/core";
+import { afterStep, type GraphStep, type HeadGraph, nextCollectStep, nextShrinkStep } from "../head-graph.ts";
+import { checkHead, checkToken, headNotFound } from "../names.ts";
+import type { HeadRef, StorageCall } from "../storage.ts";
+import { storageError } from "./failure.ts";
+import { mountOf } from "./heads.ts";
+import { filesystemOf, headOf, shortName } from "./layout.ts";
+import { destroySession } from "./sessions.ts";
+import type { Outcome } from "./zfs-command.ts";
+import type { ZfsRoom } from "./zfs-room.ts";
+
+/** Refusals that pass when whoever uses the head, or a snapshot taken by hand, is gone. */
+const PASSING: ReadonlySet<string | undefined> = new Set(["busy", "dependents", "children"]);
+
+/** Cut off at any point, the same call again goes on: a head that was emptied and not destroyed has no snapshots. */
+export async function collectHeads(room: ZfsRoom, keep: HeadRef, { signal }: StorageCall): Promise<readonly HeadRef[]> {
+  checkHead(keep);
+  const { token, generation: kept } = keep;
+  let graph = await readGraph(room, token, signal);
+  if (!graph.heads.some(({ generation }) => generation === kept)) throw headNotFound(keep);
+  const busy = new Set<number>();
+  const gone: HeadRef[] = [];
+  for (;;) {
+    const step = nextCollectStep(graph, { kept, busy });
+    if (step === undefined) return gone;
+    const generation = step.kind === "promote" ? step.over : step.generation;
+    try {
+      await unmount(room, { token, generation }, signal);
+      await takeStep(room, { token, step, reach: "alone" }, signal);
+    } catch (thrown) {
+      if (!isPassing(thrown)) throw thrown;
+      busy.add(generation);
+      continue;
+    }
+    graph = afterStep(graph, step);
+    if (step.kind === "destroy-head") gone.push({ token, generation });
+  }
+}
+
+export async function shrinkSession(room: ZfsRoom, token: string, { signal }: StorageCall): Promise<void> {
+  checkToken(token);
+  let graph = await readGraph(room, token, signal);
+  if (graph.pinned.size === 0) {
+    await destroySession(room, token, { signal });
+    return;
+  }
+  for (const { generation } of graph.heads) await unmount(room, { token, generation }, signal);
+  for (let step = nextShrinkStep(graph); step !== undefined; step = nextShrinkStep(graph)) {
+    await takeStep(room, { token, step, reach: "with-snapshots" }, signal);
+    graph = afterStep(graph, step);
+  }
+}
+
+async function readGraph({ datasets, layout }: ZfsRoom, token: string, signal: AbortSignal): Promise<HeadGraph> {
+  const place = layout.session(token);
+  const [present, lineages] = await Promise.all([datasets.list(place, signal), datasets.lineages(layout.pool, signal)]);
+  const snapshots = Map.groupBy(
+    present.filter(({ kind }) => kind === "snapshot"),
+    ({ name }) => filesystemOf(name),
+  );
+  const isWithin = (name: string | undefined): name is string => name?.startsWith(`${place}/`) === true;
+  const found = present.flatMap((dataset) => {
+    const head = headOf(layout, dataset.name);
+    return head === undefined ? [] : [{ ...dataset, generation: head.generation }];
+  });
+  const heads = found.map(({ name, generation, origin }) => ({
+    generation,
+    ...(isWithin(origin) ? { origin: shortName(origin) } : {}),
+    snapshots: (snapshots.get(name) ?? []).map((snapshot) => shortName(snapshot.name)),
+  }));
+  const own = new Set(found.map(({ name }) => name));
+  const outside = lineages.filter(({ name, origin }) => isWithin(origin) && !own.has(name));
+  return { heads, pinned: new Set(outside.map(({ origin }) => shortName(origin))) };
+}
+
+async function unmount(room: ZfsRoom, head: HeadRef, signal: AbortSignal): Promise<void> {
+  const { mounts, flavor, limits } = room;
+  await mounts.unmount(mountOf(room, head), { flavor, patienceMs: limits.busyPatienceMs, signal });
+}
+
+async function takeStep(
+  room: ZfsRoom,
+  {
+    token,
+    step,
+    reach,
+  }: { readonly token: string; readonly step: GraphStep; readonly reach: "alone" | "with-snapshots" },
+  signal: AbortSignal,
+): Promise<void> {
+  const { datasets, layout, mounts, limits } = room;
+  const head = layout.head({ token, generation: step.generation });
+  if (step.kind === "promote") {
+    throwIfRefused("promoting a head", await promote(room, head, { ...step, token, signal }));
+    return;
+  }
+  const name = step.kind === "destroy-head" ? head : `${head}@${step.snapshot}`;
+  const outcome = await datasets.destroy(name, {
+    reach: step.kind === "destroy-head" ? reach : "alone",
+    patienceMs: limits.busyPatienceMs,
+    signal,
+  });
+  throwIfRefused("destroying what nothing depends on", outcome);
+  if (step.kind === "destroy-head") await mounts.removePlace(mountOf(room, { token, ...step }).path, signal);
+}
+
+async function promote(
+  { zfs, datasets, layout }: ZfsRoom,
+  head: string,
+  { token, over, signal }: StorageCall & { readonly token: string; readonly over: number },
+): Promise<Exclude<Outcome, { kind: "unknown" }>> {
+  const old = layout.head({ token, generation: over });
+  const isDone = async (probe: AbortSignal): Promise<boolean> =>
+    (await datasets.find(head, probe))?.origin?.startsWith(`${old}@`) === false;
+  return await zfs.change({ program: "zfs", args: ["promote", head], doing: "promoting a head", isDone }, signal);
+}
+
+function throwIfRefused(doing: string, outcome: Exclude<Outcome, { kind: "unknown" }>): void {
+  if (outcome.kind === "refused") throw storageError(doing, outcome);
+}
+
+function isPassing(thrown: unknown): boolean {
+  return hasReason(thrown, "STORAGE_UNAVAILABLE") && PASSING.has(thrown.metadata["failure"]);
+}

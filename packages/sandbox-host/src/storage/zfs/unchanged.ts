@@ -1,0 +1,61 @@
+import { hasReason, SandboxError } from "@turnbox/core";
+import { snapshotNotFound } from "../names.ts";
+import type { SnapshotRef, StorageCall } from "../storage.ts";
+import { storageError } from "./failure.ts";
+import { readLine, type Segment } from "./line.ts";
+import { parseBytes } from "./parse.ts";
+import type { Outcome } from "./zfs-command.ts";
+import type { ZfsRoom } from "./zfs-room.ts";
+
+/** What zfs-fuse sends of two snapshots between which nothing was written: the records that begin and end a stream. */
+const EMPTY_STREAM_BYTES = 624;
+const DOING = "comparing snapshots";
+
+/** Nothing was written between two snapshots if nothing was written on any part of the way. */
+export async function isUnchanged(
+  room: ZfsRoom,
+  snapshot: SnapshotRef,
+  { since, signal }: StorageCall & { readonly since: SnapshotRef },
+): Promise<boolean> {
+  const look = async (): Promise<boolean> => {
+    const { segments } = await readLine(room, { from: since, to: snapshot }, signal);
+    if (segments === undefined) return false;
+    for (const segment of segments) {
+      if (!(await isEmpty(room, segment, signal))) return false;
+    }
+    return true;
+  };
+  // A promotion in the session that `since` belongs to may just have moved it.
+  return await look().catch((thrown: unknown) => {
+    if (!hasReason(thrown, "SNAPSHOT_NOT_FOUND")) throw thrown;
+    return look();
+  });
+}
+
+function isEmpty(room: ZfsRoom, segment: Segment, signal: AbortSignal): Promise<boolean> {
+  return room.flavor === "openzfs" ? isNothingWritten(room, segment, signal) : isNothingSent(room, segment, signal);
+}
+
+async function isNothingWritten({ zfs }: ZfsRoom, { from, to }: Segment, signal: AbortSignal): Promise<boolean> {
+  const args = ["get", "-Hp", "-o", "value", `written@${from}`, to];
+  const outcome = await zfs.attempt({ program: "zfs", args }, signal);
+  if (outcome.kind !== "done") throw failure(outcome);
+  const value = outcome.stdout.trim();
+  return /^\d+B?$/.test(value) && parseBytes(value) === 0;
+}
+
+/**
+ * zfs-fuse does not count what was written, and `used` misses what a later snapshot shares; a stream tells all, and its
+ * first bytes tell whether there is anything.
+ */
+async function isNothingSent({ zfs }: ZfsRoom, { from, to }: Segment, signal: AbortSignal): Promise<boolean> {
+  const peek = await zfs.peek({ program: "zfs", args: ["send", "-i", from, to] }, EMPTY_STREAM_BYTES, signal);
+  if (peek.kind === "refused" || peek.kind === "unknown") throw failure(peek);
+  return peek.kind === "whole";
+}
+
+function failure(outcome: Exclude<Outcome, { kind: "done" }>): SandboxError {
+  if (outcome.kind === "unknown")
+    return new SandboxError("STORAGE_UNAVAILABLE", `${DOING} was not answered`, { cause: outcome.cause });
+  return outcome.failure === "not-found" ? snapshotNotFound() : storageError(DOING, outcome);
+}

@@ -1,0 +1,100 @@
+import { headNotFound, snapshotNotFound, viewOfSnapshot, viewSnapshotName } from "../names.ts";
+import type { HeadRef, Point, SnapshotRef, StorageCall } from "../storage.ts";
+import { storageError } from "./failure.ts";
+import { shortName } from "./layout.ts";
+import { toProperties } from "./marks.ts";
+import type { MountTarget } from "./mounts.ts";
+import { findSnapshot, flush } from "./snapshots.ts";
+import { FILE_PROPERTIES, type ZfsRoom } from "./zfs-room.ts";
+
+/** Makes the clone that a view is, mounted, and before it the snapshot where a head is looked at. */
+export async function makeView(
+  room: ZfsRoom,
+  name: string,
+  { point, signal }: StorageCall & { readonly point: Point },
+): Promise<{ readonly path: string; readonly snapshot: SnapshotRef }> {
+  const { zfs, layout, datasets, mounts } = room;
+  const from =
+    point.kind === "head"
+      ? await takeSnapshot(room, point.head, { name: viewSnapshotName(name), signal })
+      : (await findSnapshot(room, point.snapshot, signal))?.name;
+  if (from === undefined) throw snapshotNotFound();
+  const target = viewMountOf(room, name);
+  const settings = [...FILE_PROPERTIES, "readonly=on", `mountpoint=${target.path}`].flatMap((value) => ["-o", value]);
+  const args = ["clone", ...settings, ...toProperties(layout.home, {}), from, target.dataset];
+  const isDone = async (probe: AbortSignal): Promise<boolean> =>
+    (await datasets.find(target.dataset, probe)) !== undefined;
+  const outcome = await zfs.change({ program: "zfs", args, doing: "opening a view", isDone }, signal);
+  if (outcome.kind === "refused" && outcome.failure !== "exists") {
+    throw outcome.failure === "not-found" ? snapshotNotFound() : storageError("opening a view", outcome);
+  }
+  await mounts.mount(target, signal);
+  const { token } = point.kind === "head" ? point.head : point.snapshot;
+  return { path: target.path, snapshot: { token, name: shortName(from) } };
+}
+
+async function takeSnapshot(
+  room: ZfsRoom,
+  head: HeadRef,
+  { name, signal }: StorageCall & { readonly name: string },
+): Promise<string> {
+  const { zfs, layout, datasets } = room;
+  const dataset = layout.head(head);
+  const [present] = await Promise.all([datasets.find(dataset, signal), flush(room, head, signal)]);
+  if (present === undefined) throw headNotFound(head);
+  const snapshot = `${dataset}@${name}`;
+  const args = ["snapshot", ...toProperties(layout.home, {}), snapshot];
+  const isDone = async (probe: AbortSignal): Promise<boolean> => (await datasets.find(snapshot, probe)) !== undefined;
+  const outcome = await zfs.change({ program: "zfs", args, doing: "opening a view", isDone }, signal);
+  if (outcome.kind === "refused" && outcome.failure !== "exists") {
+    throw outcome.failure === "not-found" ? headNotFound(head) : storageError("opening a view", outcome);
+  }
+  return snapshot;
+}
+
+export async function endView(room: ZfsRoom, name: string, { signal }: StorageCall): Promise<void> {
+  const { datasets, mounts, flavor, limits } = room;
+  const target = viewMountOf(room, name);
+  const patienceMs = limits.busyPatienceMs;
+  await mounts.unmount(target, { flavor, patienceMs, signal });
+  const outcome = await datasets.destroy(target.dataset, { reach: "alone", patienceMs, signal });
+  if (outcome.kind === "refused") throw storageError("closing a view", outcome);
+  await mounts.removePlace(target.path, signal);
+}
+
+/**
+ * Removes the views that nobody looks at, left by a service that died or by a view that was busy when it was closed. What
+ * cannot go now goes another time.
+ */
+export async function sweepViews(room: ZfsRoom, live: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+  const { datasets, layout, limits } = room;
+  const names = await datasets.names(layout.pool, signal);
+  const isLeft = (view: string | undefined): view is string => view !== undefined && !live.has(view);
+  const views = names.filter((name) => name.startsWith(`${layout.views}/`) && !name.includes("@"));
+  const snapshots = names.filter(
+    (name) => name.startsWith(`${layout.sessions}/`) && isLeft(viewOfSnapshot(shortName(name))),
+  );
+  for (const view of views.map((name) => name.slice(layout.views.length + 1)).filter(isLeft)) {
+    await removeIfOurs(room, layout.view(view), { signal, remove: () => endView(room, view, { signal }) });
+  }
+  for (const snapshot of snapshots) {
+    const options = { reach: "alone", patienceMs: limits.busyPatienceMs, signal } as const;
+    await removeIfOurs(room, snapshot, { signal, remove: () => datasets.destroy(snapshot, options) });
+  }
+}
+
+async function removeIfOurs(
+  { datasets }: ZfsRoom,
+  name: string,
+  { signal, remove }: StorageCall & { readonly remove: () => Promise<unknown> },
+): Promise<void> {
+  try {
+    if ((await datasets.find(name, signal)) !== undefined) await remove();
+  } catch {
+    // In use, or not this home's.
+  }
+}
+
+function viewMountOf({ layout }: ZfsRoom, name: string): MountTarget {
+  return { dataset: layout.view(name), path: layout.viewMount(name) };
+}

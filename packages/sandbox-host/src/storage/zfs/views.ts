@@ -1,0 +1,65 @@
+import { checkPoint, newViewName, viewSnapshotName } from "../names.ts";
+import { createPlaces, VIEWS_AT_ONCE } from "../places.ts";
+import type { Point, StorageCall, View } from "../storage.ts";
+import { destroySnapshot } from "./snapshots.ts";
+import { endView, makeView } from "./view-datasets.ts";
+import { UNDO_DEADLINE_MS, type ZfsRoom } from "./zfs-room.ts";
+
+type Work<T> = (room: ZfsRoom, call: StorageCall) => Promise<T>;
+
+export interface ViewsOptions {
+  readonly look: <T>(call: StorageCall, work: Work<T>) => Promise<T>;
+  /** The same, while nothing else changes in the session. */
+  readonly inTurnOf: <T>(token: string, call: StorageCall, work: Work<T>) => Promise<T>;
+}
+
+/** The views that this service has open. */
+export interface Views {
+  /** Names of those that are open, being opened or being closed: not to be swept away. */
+  readonly live: ReadonlySet<string>;
+  open(point: Point, call: StorageCall): Promise<View>;
+}
+
+export function createViews({ look, inTurnOf }: ViewsOptions): Views {
+  const places = createPlaces(VIEWS_AT_ONCE);
+  const live = new Set<string>();
+
+  /** On its own clock: the caller may be gone. What cannot go is swept away at the next `open`. */
+  const close = async (name: string, point: Point): Promise<void> => {
+    const call = { signal: AbortSignal.timeout(UNDO_DEADLINE_MS) };
+    try {
+      await look(call, (room, inner) => endView(room, name, inner));
+      if (point.kind === "snapshot") return;
+      // In turn, because a promotion may be moving it to another head.
+      const { token } = point.head;
+      const snapshot = { token, name: viewSnapshotName(name) };
+      await inTurnOf(token, call, (room, inner) => destroySnapshot(room, snapshot, inner));
+    } catch {
+      // See above.
+    }
+  };
+
+  return {
+    live,
+    open: async (point, call) => {
+      checkPoint(point);
+      const leave = await places.take(call.signal);
+      const name = newViewName();
+      live.add(name);
+      let closing: Promise<void> | undefined;
+      const end = (): Promise<void> =>
+        (closing ??= close(name, point).finally(() => {
+          live.delete(name);
+          leave();
+        }));
+      try {
+        const { token } = point.kind === "head" ? point.head : point.snapshot;
+        const made = await inTurnOf(token, call, (room, inner) => makeView(room, name, { ...inner, point }));
+        return { ...made, [Symbol.asyncDispose]: end };
+      } catch (thrown) {
+        await end();
+        throw thrown;
+      }
+    },
+  };
+}

@@ -1,0 +1,171 @@
+import { invalidArgument, newSessionId, parseSessionId, SandboxError, type SessionId } from "@turnbox/core";
+import type { Records } from "../record/records.ts";
+import type { SessionRow, SnapshotRow } from "../record/row.ts";
+import type { ContainerLimits } from "../runtime/runtime.ts";
+import type { Made } from "../session/create.ts";
+import type { Reach } from "../session/crash-point.ts";
+import { assertGeneration } from "../session/generation.ts";
+import { inParallel } from "../session/in-parallel.ts";
+import type { Intents } from "../session/intent.ts";
+import type { Blueprint, Maker } from "../session/make.ts";
+import { assertActive } from "../session/phase.ts";
+import type { Receipts } from "../session/receipts.ts";
+import type { Registry } from "../session/registry.ts";
+import { inOrder, type Session, within } from "../session/session.ts";
+import type { Storage } from "../storage/storage.ts";
+import { findSnapshot } from "./find.ts";
+import type { Sealing } from "./seal.ts";
+import { assertSnapshots } from "./snapshot.ts";
+
+export interface ForkRequest {
+  readonly idempotencyKey: string;
+  readonly payload: string;
+  readonly expectedGeneration: number | undefined;
+  /** Null forks the files as they are now. */
+  readonly snapshotId: string | null;
+  readonly count: number;
+  /** One for each child, or none at all. */
+  readonly childIds: readonly string[];
+  /** What is not given is the parent's. */
+  readonly labels: Readonly<Record<string, string>> | null;
+  readonly env: Readonly<Record<string, string>> | null;
+  readonly limits: ContainerLimits;
+  readonly ttlMs: number | null;
+}
+
+/** How one child went. */
+export type ForkedChild = Made | { readonly reason: SandboxError["reason"]; readonly message: string };
+
+export interface Forked {
+  readonly snapshotId: string;
+  readonly children: readonly ForkedChild[];
+}
+
+interface Outcome {
+  readonly child: ForkedChild;
+  readonly row?: SessionRow;
+}
+
+interface Call {
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Makes new sessions from the files of one: files only, no processes, ports or tool calls. Children have their own life,
+ * whatever becomes of the parent. They become usable together; each that cannot be made has its own reason.
+ */
+export type ForkSession = (session: Session, request: ForkRequest, call: Call) => Promise<Forked>;
+
+export const MAX_CHILDREN = 100;
+/** How many children are made at once: enough to keep the storage busy, few enough not to hold others up. */
+const CONCURRENCY = 4;
+
+export function createForkSession(deps: {
+  readonly registry: Registry;
+  readonly records: Records;
+  readonly receipts: Receipts;
+  readonly intents: Intents;
+  readonly storage: Storage;
+  readonly sealing: Sealing;
+  readonly maker: Maker;
+  readonly assertRoom: (call: Call) => Promise<void>;
+  readonly reach: Reach;
+}): ForkSession {
+  const { registry, records, receipts, intents, sealing, maker, reach } = deps;
+
+  return async (session, request, caller) => {
+    assertSnapshots(deps.storage);
+    const ids = childIds(request);
+    const call = within(session, caller);
+    const { idempotencyKey: key, payload } = request;
+    return await receipts.once<Forked>(
+      { scope: `${session.row.token}/ForkSession`, key, payload },
+      async (receiptOf) =>
+        await inOrder(session, "ForkSession", async () => {
+          assertForkable(session, request);
+          await intents.settleLeftover(session);
+          const given = request.snapshotId === null ? null : await findSnapshot(records, session, request.snapshotId);
+          await deps.assertRoom(call);
+          using places = new DisposableStack();
+          const origin = given ?? (await sealNow(session, call));
+          await reach("fork.snapshot_taken");
+          const outcomes = new Map<SessionId, Outcome>();
+          await inParallel(ids, CONCURRENCY, async (id) => {
+            const blueprint = blueprintOf(session.row, origin, { ...request, id });
+            outcomes.set(id, await makeChild(blueprint, { places, call }));
+          });
+          await reach("fork.children_made");
+          const children = ids.flatMap((id) => outcomes.get(id) ?? []);
+          const forked = { snapshotId: origin.id, children: children.map(({ child }) => child) };
+          const rows = children.flatMap(({ row }) => row ?? []);
+          await maker.admit(rows, receiptOf(forked));
+          await reach("fork.committed");
+          return forked;
+        }),
+    );
+  };
+
+  async function sealNow(session: Session, call: Call): Promise<SnapshotRow> {
+    const snapshot = await sealing.describe(session, { kind: "named", title: "fork" });
+    await sealing.seal(session, snapshot, {}, call);
+    return snapshot;
+  }
+
+  async function makeChild(
+    blueprint: Blueprint,
+    { places, call }: { readonly places: DisposableStack; readonly call: Call },
+  ): Promise<Outcome> {
+    try {
+      // Held until all children are admitted, so that nobody else takes the id meanwhile.
+      places.use(registry.reserve(blueprint.id));
+      const row = await maker.make(blueprint, call);
+      return { child: { id: row.id, token: row.token }, row };
+    } catch (thrown) {
+      const { reason, message } = SandboxError.from(thrown);
+      return { child: { reason, message } };
+    }
+  }
+}
+
+/** Checked before anything is made: an id that cannot be is the whole request's fault. */
+function childIds({ count, childIds: given }: ForkRequest): readonly SessionId[] {
+  if (!Number.isInteger(count) || count < 1 || count > MAX_CHILDREN)
+    throw invalidArgument("count", `must be from 1 to ${MAX_CHILDREN}`);
+  if (given.length === 0) return Array.from({ length: count }, () => newSessionId());
+  if (given.length !== count)
+    throw invalidArgument("child_session_ids", `must be empty or ${count} ids, one per child`);
+  if (new Set(given).size !== count) throw invalidArgument("child_session_ids", "must all be different");
+  return given.map((id) => parseSessionId(id));
+}
+
+function assertForkable(session: Session, { expectedGeneration, snapshotId }: ForkRequest): void {
+  const { phase } = session.row;
+  // The files of a snapshot are there also where the head is not.
+  const rests = phase.kind === "paused" || (phase.kind === "failed" && snapshotId !== null);
+  if (!rests) assertActive(phase, "ForkSession");
+  assertGeneration(session, expectedGeneration);
+}
+
+/** A child: the parent's files, and its settings but for what the request gives. */
+export function blueprintOf(
+  parent: SessionRow,
+  origin: SnapshotRow,
+  given: Pick<ForkRequest, "labels" | "env" | "limits" | "ttlMs"> & { readonly id: SessionId },
+): Blueprint {
+  const { ttlMs, idleTimeoutMs, onTimeout } = parent.timing;
+  return {
+    id: given.id,
+    tenant: parent.tenant,
+    base: parent.base,
+    origin: { kind: "snapshot", snapshot: { token: origin.token, name: origin.name } },
+    labels: given.labels ?? parent.labels,
+    env: given.env ?? parent.env,
+    limits: { ...parent.limits, ...given.limits },
+    time: { ttlMs: given.ttlMs ?? ttlMs, idleTimeoutMs, onTimeout },
+    ports: [],
+    forkedFrom: { sessionId: parent.id, snapshotId: origin.id },
+    quotaBytes: parent.quotaBytes,
+    refquotaBytes: parent.refquotaBytes,
+    turnCounter: parent.turnCounter,
+  };
+}
