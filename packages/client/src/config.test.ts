@@ -35,6 +35,7 @@ describe("parseEnvironment", () => {
     expect(parsed).toEqual({
       home: join(homedir(), ".turnbox"),
       color: "allowed",
+      charset: "ascii",
       variables: { TURNBOX_HOME: "", TURNBOX_PORT: "" },
     });
   });
@@ -48,6 +49,17 @@ describe("parseEnvironment", () => {
     });
     expect(parsed).toMatchObject({ home: join(process.cwd(), "some/where"), port: 7800, color: "refused" });
     expect(parsed.variables).not.toHaveProperty("GONE");
+  });
+
+  it.each([
+    [{ LANG: "de_AT.UTF-8" }, "utf-8"],
+    [{ LANG: "C.utf8" }, "utf-8"],
+    [{ LANG: "en_US.UTF-8", LC_ALL: "C" }, "ascii"],
+    [{ LANG: "C", LC_CTYPE: "en_US.UTF-8", LC_ALL: "" }, "utf-8"],
+    [{ LANG: "POSIX" }, "ascii"],
+    [{}, "ascii"],
+  ])("reads the character set of %j as %s", (variables, charset) => {
+    expect(parseEnvironment(variables).charset).toBe(charset);
   });
 
   it.each(["x", "-1", "65536", "80.5", " 80"])("refuses the port %j by the name of its variable", (port) => {

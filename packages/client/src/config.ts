@@ -6,6 +6,8 @@ import { readHomeToken, readServerRecord, readTokenFile } from "./home.ts";
 
 export const DEFAULT_PORT = 7700;
 
+export type Charset = "utf-8" | "ascii";
+
 /** What the client takes from the environment variables. */
 export interface Environment {
   /** Absolute. */
@@ -14,6 +16,8 @@ export interface Environment {
   readonly port?: number;
   /** Whether NO_COLOR asks for plain text. */
   readonly color: "allowed" | "refused";
+  /** What the locale's character set can show. */
+  readonly charset: Charset;
   /** All variables, for the programs that the CLI starts. */
   readonly variables: Readonly<Record<string, string>>;
 }
@@ -27,10 +31,17 @@ export function parseEnvironment(variables: Readonly<Record<string, string | und
     home: home === undefined || home === "" ? join(homedir(), ".turnbox") : resolve(home),
     ...(port === undefined || port === "" ? {} : { port: parsePort(port, "TURNBOX_PORT") }),
     color: noColor === undefined || noColor === "" ? "allowed" : "refused",
+    charset: charsetOf(variables),
     variables: Object.fromEntries(
       Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined),
     ),
   };
+}
+
+/** By the rule of locales: the first of these that says anything decides. */
+function charsetOf(variables: Readonly<Record<string, string | undefined>>): Charset {
+  const locale = ["LC_ALL", "LC_CTYPE", "LANG"].map((name) => variables[name] ?? "").find((value) => value !== "");
+  return /utf-?8/i.test(locale ?? "") ? "utf-8" : "ascii";
 }
 
 export function parsePort(raw: string, field: string): number {

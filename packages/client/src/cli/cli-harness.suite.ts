@@ -27,6 +27,8 @@ export interface RunInput {
   readonly ask?: Surroundings["ask"];
   /** On top of TURNBOX_HOME and PATH. */
   readonly variables?: Readonly<Record<string, string>>;
+  /** A pipe unless given. */
+  readonly stdout?: { readonly isTTY: true; readonly rows?: number };
   /** Time passes by itself and in no time unless given. */
   readonly clock?: Clock;
 }
@@ -68,8 +70,8 @@ export async function createHarness(services: Services): Promise<Harness> {
   return {
     home,
     calls,
-    run: async (args, { stdin, ask, variables = {}, clock = createJumpingClock() } = {}) => {
-      const stdout = createMemoryStream();
+    run: async (args, { stdin, ask, variables = {}, stdout: terminal, clock = createJumpingClock() } = {}) => {
+      const stdout = { ...createMemoryStream(), ...terminal };
       const stderr = createMemoryStream();
       const source = {
         on: (name: InterruptSignal, listener: () => void) => signals.set(name, listener),

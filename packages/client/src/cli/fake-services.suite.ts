@@ -1,10 +1,30 @@
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { SandboxError, toConnectError } from "@turnbox/core";
 import { FleetService } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
-import { SandboxControlService } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
-import { HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
-import { SessionService, SessionState } from "@turnbox/protocol/turnbox/host/v1/session_pb";
-import { SnapshotKind, SnapshotService, TurnOutcome } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
+import {
+  type CreateSandboxRequest,
+  type ForkSandboxRequest,
+  type Sandbox,
+  SandboxControlService,
+  SandboxSchema,
+} from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
+import { HealthStatus, HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
+import {
+  type ExtendSessionRequest,
+  type SessionEventKind,
+  SessionService,
+  SessionState,
+  type ToolsPolicy,
+} from "@turnbox/protocol/turnbox/host/v1/session_pb";
+import {
+  type ChangeSchema,
+  type DiffSnapshotsRequest,
+  SnapshotKind,
+  type SnapshotSchema,
+  SnapshotService,
+  TurnOutcome,
+} from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
 import {
   type ExecuteToolRequest,
   ExitReason,
@@ -24,6 +44,7 @@ export interface World {
   cancelled: string[];
   destroyed: string[];
   rolledBackTo: string[];
+  toolsPolicies: ToolsPolicy[];
   outcomes: TurnOutcome[];
   imported: { name: string; key: string; bytes: number; largest: number };
   deleted: string[];
@@ -32,6 +53,18 @@ export interface World {
   hold: Promise<void>;
   unreachableInstances: string[];
   hostUrls: string[];
+  lifetimes: Pick<CreateSandboxRequest, "ttl" | "idleTimeout" | "onTimeout">[];
+  forked: ForkSandboxRequest[];
+  /** How many children are made; the rest fails. */
+  room: number;
+  extended: ExtendSessionRequest[];
+  snapshots: { created: string[]; deleted: string[]; list: readonly MessageInitShape<typeof SnapshotSchema>[] };
+  diffed: DiffSnapshotsRequest[];
+  changes: readonly MessageInitShape<typeof ChangeSchema>[];
+  repaired: string[];
+  sandboxes: Sandbox[];
+  /** What hosts say to whoever watches; each settles when there is something. */
+  watched: () => AsyncIterable<SessionEventKind>;
 }
 
 export const newWorld = (): World => ({
@@ -40,6 +73,7 @@ export const newWorld = (): World => ({
   cancelled: [],
   destroyed: [],
   rolledBackTo: [],
+  toolsPolicies: [],
   outcomes: [],
   imported: { name: "", key: "", bytes: 0, largest: 0 },
   deleted: [],
@@ -48,6 +82,18 @@ export const newWorld = (): World => ({
   hold: Promise.resolve(),
   unreachableInstances: [],
   hostUrls: [HOST_URL],
+  lifetimes: [],
+  forked: [],
+  room: 100,
+  extended: [],
+  snapshots: { created: [], deleted: [], list: SNAPSHOTS },
+  diffed: [],
+  changes: [],
+  repaired: [],
+  sandboxes: SANDBOXES.map((sandbox) => create(SandboxSchema, sandbox)),
+  async *watched() {
+    yield* await Promise.resolve([]);
+  },
 });
 
 const SANDBOXES = [
@@ -97,23 +143,24 @@ const SNAPSHOTS = [
 export const createServices = (world: World): Services => ({
   server: (router) => {
     router.service(SandboxControlService, {
-      createSandbox: ({ template, name, quotaBytes, labels }) => {
+      createSandbox: ({ template, name, quotaBytes, labels, ttl, idleTimeout, onTimeout }) => {
         if (template === "nope") throw refuse(new SandboxError("TEMPLATE_NOT_FOUND", "no template nope"));
         world.created.push({ template, name, quotaBytes, labels });
+        world.lifetimes.push({ onTimeout, ...(ttl && { ttl }), ...(idleTimeout && { idleTimeout }) });
         return { sandboxId: "fleet:i1:new", sandbox: { sandboxId: "fleet:i1:new", name } };
       },
       // One sandbox on each page, so that paging is walked.
       listSandboxes: ({ page }) => {
         const index = Number(page?.pageToken ?? "") || 0;
-        const next = index + 1 < SANDBOXES.length ? String(index + 1) : "";
+        const next = index + 1 < world.sandboxes.length ? String(index + 1) : "";
         return {
-          sandboxes: SANDBOXES.slice(index, index + 1),
+          sandboxes: world.sandboxes.slice(index, index + 1),
           page: { nextPageToken: next },
           unreachableInstances: world.unreachableInstances,
         };
       },
       connectSandbox: ({ sandboxId }) => {
-        if (!SANDBOXES.some((sandbox) => sandbox.sandboxId === sandboxId)) {
+        if (!world.sandboxes.some((sandbox) => sandbox.sandboxId === sandboxId)) {
           throw refuse(new SandboxError("SANDBOX_NOT_FOUND", `no sandbox ${sandboxId}`));
         }
         return {
@@ -128,6 +175,16 @@ export const createServices = (world: World): Services => ({
         if (sandboxId === "fleet:i1:abd999") throw refuse(new SandboxError("HOST_UNREACHABLE", "no answer"));
         world.destroyed.push(sandboxId);
         return {};
+      },
+      forkSandbox: (request) => {
+        world.forked.push(request);
+        return {
+          results: Array.from({ length: request.count }, (_, index) =>
+            index < world.room
+              ? { result: { case: "sandbox" as const, value: { sandboxId: `fleet:i1:child${String(index)}` } } }
+              : { result: { case: "reason" as const, value: "POOL_FULL" }, message: "the pool is full" },
+          ),
+        };
       },
       listTemplates: () => ({ templates: TEMPLATES }),
       importTemplate: async (parts) => {
@@ -168,8 +225,24 @@ export const createServices = (world: World): Services => ({
         world.outcomes.push(outcome);
         return { snapshotId: "s4", turnNumber: 4, generation: 1, spaceUsedBytes: 9n };
       },
-      listSnapshots: () => ({ snapshots: SNAPSHOTS }),
-      rollbackSession: ({ snapshotId }) => {
+      listSnapshots: () => ({ snapshots: [...world.snapshots.list] }),
+      createSnapshot: ({ name }) => {
+        world.snapshots.created.push(name);
+        return { snapshot: { snapshotId: "n9", kind: SnapshotKind.NAMED, name, generation: 1, head: true } };
+      },
+      deleteSnapshot: ({ snapshotId }) => {
+        world.snapshots.deleted.push(snapshotId);
+        return {};
+      },
+      // One difference on each page.
+      diffSnapshots: (request) => {
+        world.diffed.push(request);
+        const index = Number(request.page?.pageToken ?? "") || 0;
+        const next = index + 1 < world.changes.length ? String(index + 1) : "";
+        return { changes: world.changes.slice(index, index + 1), page: { nextPageToken: next } };
+      },
+      rollbackSession: ({ snapshotId, tools }) => {
+        world.toolsPolicies.push(tools);
         world.rolledBackTo.push(snapshotId);
         return { undoSnapshotId: "u2", generation: 2 };
       },
@@ -177,13 +250,52 @@ export const createServices = (world: World): Services => ({
     router.service(HostService, {
       healthCheck: () => {
         world.looksUntilGone -= 1;
-        return { backgroundDestroys: world.looksUntilGone > 0 ? [{ sessionId: "abc123" }] : [] };
+        return {
+          status: HealthStatus.HEALTHY,
+          maxSessions: 9,
+          poolState: "ONLINE",
+          poolSpace: { sizeBytes: 4n << 30n, availableBytes: 3n << 30n },
+          backgroundDestroys: world.looksUntilGone > 0 ? [{ sessionId: "abc123" }] : [],
+        };
       },
+      getStats: () => ({
+        at: at(0),
+        cpus: 2,
+        loadAverage: 0.5,
+        memoryBytes: 4n << 30n,
+        memoryAvailableBytes: 1n << 30n,
+        sessionCount: 2,
+      }),
       deleteTemplate: ({ name, digest }) => {
         world.deleted.push(`${name}@${digest}`);
         return {};
       },
     });
-    router.service(SessionService, {});
+    router.service(SessionService, {
+      extendSession: (request) => {
+        world.extended.push(request);
+        const expiresAt = request.ttl === undefined ? {} : { expiresAt: at(-durationMs(request.ttl)) };
+        return { session: { sessionId: request.sessionId, ...expiresAt } };
+      },
+      repairSession: ({ sessionId }) => {
+        world.repaired.push(sessionId);
+        return {
+          session: { sessionId, state: SessionState.ACTIVE, generation: 3 },
+          actions: ["mounted the files\u001b[2J"],
+        };
+      },
+      getSessionStats: () => ({
+        at: at(0),
+        cpuTime: { seconds: 1n, nanos: 250_000_000 },
+        memoryBytes: 12n << 20n,
+        memoryLimitBytes: 512n << 20n,
+        pids: 3,
+        referencedBytes: 5n << 20n,
+        spaceUsedBytes: 1n << 20n,
+      }),
+      async *watchSessions() {
+        for await (const kind of world.watched()) yield { kind };
+      },
+    });
   },
 });

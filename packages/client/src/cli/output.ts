@@ -1,6 +1,10 @@
 import type { SandboxError } from "@turnbox/core";
+import type { Charset } from "../config.ts";
 import { formatError, toErrorReport } from "./error-report.ts";
 import { type Surroundings, writeTo } from "./surroundings.ts";
+
+const COLORS = { red: 31, green: 32, yellow: 33, magenta: 35, cyan: 36 } as const;
+export type Color = keyof typeof COLORS;
 
 export type OutputFormat = "text" | "json";
 
@@ -20,6 +24,12 @@ export interface Output {
   error(error: SandboxError, remedy?: string): Promise<void>;
   /** Bold where stdout is a terminal that may be coloured, plain elsewhere. */
   bold(text: string): string;
+  /** Coloured under the same condition. */
+  paint(color: Color, text: string): string;
+  /** Whether stdout is a terminal. */
+  readonly to: "terminal" | "elsewhere";
+  /** What stdout shows well: more than ASCII only on a terminal whose locale says so. */
+  readonly charset: Charset;
 }
 
 export function createOutput(
@@ -40,5 +50,8 @@ export function createOutput(
       else await writeTo(stderr, formatError(error, remedy));
     },
     bold: (text) => (styled ? `\u001b[1m${text}\u001b[22m` : text),
+    paint: (color, text) => (styled ? `\u001b[${String(COLORS[color])}m${text}\u001b[39m` : text),
+    to: stdout.isTTY === true ? "terminal" : "elsewhere",
+    charset: stdout.isTTY === true ? environment.charset : "ascii",
   };
 }

@@ -2,17 +2,24 @@ import { Command } from "commander";
 import type { Invocation } from "./invocation.ts";
 import { registerConnect } from "./verb/connect.ts";
 import { registerCreate } from "./verb/create.ts";
+import { registerDiff } from "./verb/diff.ts";
 import { registerDoctor } from "./verb/doctor.ts";
 import { registerDown } from "./verb/down.ts";
 import { registerExec } from "./verb/exec.ts";
+import { registerExtend } from "./verb/extend.ts";
+import { registerFork } from "./verb/fork.ts";
 import { registerLog } from "./verb/log.ts";
 import { registerLs } from "./verb/ls.ts";
+import { registerPause, registerResume } from "./verb/pause.ts";
+import { registerRepair } from "./verb/repair.ts";
 import { registerReset } from "./verb/reset.ts";
 import { registerRm } from "./verb/rm.ts";
 import { registerRollback } from "./verb/rollback.ts";
+import { registerSnapshot } from "./verb/snapshot.ts";
+import { registerStats } from "./verb/stats.ts";
 import { registerTemplate } from "./verb/template.ts";
-import { registerPause, registerResume } from "./verb/pause.ts";
 import { registerTurn } from "./verb/turn.ts";
+import { registerUndo } from "./verb/undo.ts";
 import { registerUp } from "./verb/up.ts";
 
 /** The verbs, in the order of `--help`. */
@@ -26,10 +33,17 @@ const VERBS = [
   registerConnect,
   registerExec,
   registerTurn,
+  registerSnapshot,
+  registerLog,
+  registerDiff,
+  registerRollback,
+  registerUndo,
+  registerFork,
   registerPause,
   registerResume,
-  registerLog,
-  registerRollback,
+  registerExtend,
+  registerStats,
+  registerRepair,
   registerRm,
   registerTemplate,
 ];

@@ -1,6 +1,7 @@
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { OnTimeout } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { TurnOutcome } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
 import { ExitReason } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import { createHarness, type Harness, HOME_TOKEN } from "./cli-harness.suite.ts";
@@ -56,9 +57,23 @@ describe("turnbox create", () => {
     expect(ran.json()).toMatchObject({ error: { reason: "TEMPLATE_NOT_FOUND", code: "not_found", retryable: false } });
   });
 
-  it("has no option for a lifetime that no server honours yet", async () => {
-    expect((await harness.run(["create", "--ttl", "1h"])).exitCode).toBe(2);
-    expect(world.created).toEqual([]);
+  it("passes a lifetime on, and nothing where none is given", async () => {
+    await harness.run(["create", "--ttl", "2h", "--idle-timeout", "90s", "--on-timeout", "pause"]);
+    await harness.run(["create"]);
+    expect(world.lifetimes).toMatchObject([
+      { ttl: { seconds: 7200n }, idleTimeout: { seconds: 90n }, onTimeout: OnTimeout.PAUSE },
+      { onTimeout: OnTimeout.UNSPECIFIED },
+    ]);
+    expect(world.lifetimes[1]).not.toHaveProperty("ttl");
+  });
+
+  it.each([
+    ["ttl", "soon"],
+    ["idle-timeout", "0"],
+    ["on-timeout", "explode"],
+  ])("refuses a --%s that breaks its rule, and asks nobody", async (option, value) => {
+    expect((await harness.run(["create", `--${option}`, value])).exitCode).toBe(2);
+    expect(harness.calls).toEqual([]);
   });
 
   it("refuses a label without a value, and asks nobody", async () => {
@@ -239,7 +254,9 @@ describe("turnbox rollback", () => {
   it("takes an id, a prefix or a turn, and says how to undo", async () => {
     for (const reference of ["s2", "u", "#3"]) await harness.run(["rollback", "web", reference]);
     expect(world.rolledBackTo).toEqual(["s2", "u1", "s3"]);
-    expect((await harness.run(["rollback", "web", "1"])).stdout).toContain("undo with: turnbox rollback web u2");
+    expect((await harness.run(["rollback", "web", "1"])).stdout).toContain(
+      "the files before are u2, undo with: turnbox undo web",
+    );
   });
 
   it("says when there is no such snapshot", async () => {
@@ -351,9 +368,11 @@ describe("turnbox", () => {
   });
 
   it("has examples in the help of every verb", async () => {
-    const verbs = ["up", "down", "reset", "doctor", "create", "ls", "connect", "exec", "turn", "log", "rollback", "rm"];
+    const verbs =
+      "up down reset doctor create ls connect exec turn snapshot log diff rollback undo fork pause resume extend stats repair rm";
     const commands = [
-      ...verbs.map((verb) => [verb]),
+      ...verbs.split(" ").map((verb) => [verb]),
+      ["snapshot", "rm"],
       ...["ls", "import", "build", "rm"].map((verb) => ["template", verb]),
     ];
     for (const command of commands) {

@@ -26,8 +26,10 @@ export async function runCli(args: readonly string[], surroundings: Surroundings
   }
 }
 
+/** On one line, also where a suggestion stands on a second one. */
 function usageError(error: CommanderError): SandboxError {
-  const message = error.code === "commander.help" ? "a verb is missing" : error.message.replace(/^error: /, "");
+  const message =
+    error.code === "commander.help" ? "a verb is missing" : error.message.replace(/^error: /, "").replaceAll("\n", " ");
   return new SandboxError("INVALID_ARGUMENT", message);
 }
 

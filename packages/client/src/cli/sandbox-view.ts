@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
-import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import { durationMs, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Sandbox } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
-import { SessionSchema, SessionState } from "@turnbox/protocol/turnbox/host/v1/session_pb";
+import { OnTimeout, SessionSchema, SessionState } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 
 /** The documented shape of a sandbox under `--json`. */
 export interface SandboxView {
@@ -16,6 +16,10 @@ export interface SandboxView {
   readonly labels: Readonly<Record<string, string>>;
   readonly createdAt: string | null;
   readonly expiresAt: string | null;
+  readonly idleTimeoutMs: number | null;
+  readonly onTimeout: string;
+  /** Why it failed; null in every other state. */
+  readonly failure: string | null;
   readonly address: string;
 }
 
@@ -32,6 +36,9 @@ export function toSandboxView({ sandboxId, name, address, session = create(Sessi
     labels: session.labels,
     createdAt: toIso(session.createdAt),
     expiresAt: toIso(session.expiresAt),
+    idleTimeoutMs: session.idleTimeout === undefined ? null : durationMs(session.idleTimeout),
+    onTimeout: session.onTimeout === OnTimeout.PAUSE ? "pause" : "destroy",
+    failure: session.failure === "" ? null : session.failure,
     address,
   };
 }

@@ -7,6 +7,8 @@ import type { Interrupts } from "./interrupts.ts";
 export interface OutputStream {
   write(bytes: string | Uint8Array, done: (error?: Error | null) => void): unknown;
   readonly isTTY?: boolean;
+  /** Lines that a terminal shows. */
+  readonly rows?: number;
 }
 
 export interface InputStream extends AsyncIterable<string | Uint8Array> {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { drawTurnTree, type TreeNode } from "./turn-tree.ts";
+import { drawTurnTree, TREE_SHAPES, type TreeNode } from "./turn-tree.ts";
 
 let createdAtMs = 0;
 const node = (id: string, parentId?: string): TreeNode => ({
@@ -28,6 +28,18 @@ describe("drawTurnTree", () => {
   it("follows the head and not the age when an undo goes back to the older branch", () => {
     const nodes = [node("a"), node("b", "a"), node("c", "a"), node("d", "c")];
     expect(drawTurnTree(nodes, "b")).toBe(drawn("*    a", "|-*  c", "| *  d", "*    b"));
+  });
+
+  it("keeps the order of the list among snapshots of the same time", () => {
+    const nodes = ["z", "y", "x"].map((id) => ({ id, parentId: "a", label: id, createdAtMs: 7 }));
+    expect(drawTurnTree([{ id: "a", label: "a", createdAtMs: 7 }, ...nodes], undefined)).toBe(
+      drawn("*    a", "|-*  z", "|-*  y", "*    x"),
+    );
+  });
+
+  it("draws lines and marks the head where more than ASCII can be shown", () => {
+    const nodes = [node("a"), node("b", "a"), node("c", "b"), node("d", "a")];
+    expect(drawTurnTree(nodes, "d", TREE_SHAPES["utf-8"])).toBe(drawn("○    a", "├─○  b", "│ ○  c", "●    d"));
   });
 
   it("nests branches of branches", () => {

@@ -1,6 +1,13 @@
 import { describe, expect, it } from "@jest/globals";
 import { SandboxError } from "@turnbox/core";
-import type { ControlCall, CreateSandboxRequest, Sandbox, SandboxControl } from "./sandbox-control.ts";
+import type {
+  ControlCall,
+  CreateSandboxRequest,
+  ForkResult,
+  ForkSandboxRequest,
+  Sandbox,
+  SandboxControl,
+} from "./sandbox-control.ts";
 
 /** What the suite runs on. Sandboxes are made for tenants and labels that nobody else uses, so a shared server will do. */
 export interface ControlUnderTest extends AsyncDisposable {
@@ -44,6 +51,21 @@ export function sandboxControlSuite(name: string, create: () => Promise<ControlU
   const destroy = async ({ control }: ControlUnderTest, sandbox: Sandbox, call: ControlCall): Promise<void> => {
     await control.destroySandbox({ sandboxId: sandbox.sandboxId, idempotencyKey: fresh("destroy") }, call);
   };
+  const fork = (
+    { control }: ControlUnderTest,
+    { sandboxId }: { readonly sandboxId: string },
+    changes: Partial<ForkSandboxRequest>,
+    call: ControlCall,
+  ): Promise<readonly ForkResult[]> =>
+    control.forkSandbox(
+      { sandboxId, idempotencyKey: fresh("fork"), snapshotId: "", count: 1, labels: {}, ...changes },
+      call,
+    );
+  const childrenOf = (results: readonly ForkResult[]): readonly Sandbox[] =>
+    results.map((result) => {
+      if (result.kind === "failed") throw result.error;
+      return result.sandbox;
+    });
   const refusal = async (work: Promise<unknown>): Promise<SandboxError> => {
     try {
       await work;
@@ -169,6 +191,59 @@ export function sandboxControlSuite(name: string, create: () => Promise<ControlU
       const second = await under.control.createSandbox(request({ name: taken }), call);
       expect(second.sandboxId).not.toBe(first.sandboxId);
       await destroy(under, second, call);
+    });
+
+    specify("forks children next to their parent, each of its own, that outlive it", async (under, call) => {
+      const labels = { run: fresh("label") };
+      const parent = await under.control.createSandbox(request({ labels }), call);
+      const children = childrenOf(await fork(under, parent, { count: 2 }, call));
+      expect(children).toHaveLength(2);
+      const ids = [parent, ...children].map((one) => one.sandboxId);
+      expect(new Set(ids).size).toBe(3);
+      for (const child of children) {
+        expect(child).toMatchObject({ address: parent.address, session: { state: "active", generation: 1, labels } });
+        expect(child.name).toBeUndefined();
+      }
+      const relabelled = childrenOf(await fork(under, parent, { labels: { run: fresh("label"), child: "yes" } }, call));
+      expect(relabelled.map((one) => one.session.labels["child"])).toEqual(["yes"]);
+      await destroy(under, parent, call);
+      for (const { sandboxId, session } of children) {
+        expect((await under.control.getSandbox({ sandboxId }, call)).session.state).toBe("active");
+        const connection = await under.control.connectSandbox({ sandboxId }, call);
+        expect(connection).toMatchObject({ sandboxId, sessionId: session.sessionId });
+      }
+      const listed = await under.control.listSandboxes({ labels, pageSize: 10, pageToken: "" }, call);
+      expect(listed.sandboxes.map((one) => one.sandboxId)).toEqual(
+        expect.arrayContaining(children.map((one) => one.sandboxId)),
+      );
+      for (const child of [...children, ...relabelled]) await destroy(under, child, call);
+    });
+
+    specify("forks once for one key, and refuses the key with another request", async (under, call) => {
+      const parent = await under.control.createSandbox(request(), call);
+      const idempotencyKey = fresh("fork");
+      const first = childrenOf(await fork(under, parent, { count: 2, idempotencyKey }, call));
+      const again = childrenOf(await fork(under, parent, { count: 2, idempotencyKey }, call));
+      expect(again.map((one) => one.sandboxId)).toEqual(first.map((one) => one.sandboxId));
+      expect(await refusal(fork(under, parent, { count: 1, idempotencyKey }, call))).toMatchObject({
+        reason: "IDEMPOTENCY_CONFLICT",
+      });
+      for (const one of [parent, ...first]) await destroy(under, one, call);
+    });
+
+    specify("forks nothing of a snapshot, a sandbox or a tenant that has it not", async (under, call) => {
+      const parent = await under.control.createSandbox(request(), call);
+      expect(await refusal(fork(under, parent, { snapshotId: "snap-nowhere" }, call))).toMatchObject({
+        reason: "SNAPSHOT_NOT_FOUND",
+      });
+      const stranger = { ...call, tenant: under.tenants[1] };
+      for (const [sandboxId, caller] of [
+        [parent.sandboxId, stranger],
+        [under.absentId, call],
+      ] as const) {
+        expect(await refusal(fork(under, { sandboxId }, {}, caller))).toMatchObject({ reason: "SANDBOX_NOT_FOUND" });
+      }
+      await destroy(under, parent, call);
     });
 
     specify("does not find what is not there", async (under, call) => {

@@ -161,8 +161,9 @@ export interface PauseSandboxRequest extends MutateSandboxRequest {
 export interface ForkSandboxRequest extends MutateSandboxRequest {
   /** A snapshot of the parent; empty means its files as they are now. */
   readonly snapshotId: string;
+  /** 1 to 100. */
   readonly count: number;
-  /** Empty means the parent's. */
+  /** Of the children. Empty means the parent's. */
   readonly labels: Labels;
 }
 
@@ -237,6 +238,11 @@ export interface SandboxControl {
   /** Legal in every state, and again while the provider remembers the sandbox. */
   destroySandbox(request: MutateSandboxRequest, call: ControlCall): Promise<void>;
   connectSandbox(request: SandboxRef, call: ControlCall): Promise<SandboxConnection>;
+  /**
+   * Makes sandboxes from the files of another one, next to it: on the same host, each with an id of its own and without
+   * a name. One result for each child, in order; a failure of the whole means that there are none. The children do not
+   * depend on the parent's life.
+   */
   forkSandbox(request: ForkSandboxRequest, call: ControlCall): Promise<readonly ForkResult[]>;
   pauseSandbox(request: PauseSandboxRequest, call: ControlCall): Promise<Sandbox>;
   resumeSandbox(request: MutateSandboxRequest, call: ControlCall): Promise<Sandbox>;

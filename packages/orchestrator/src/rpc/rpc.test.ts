@@ -15,7 +15,7 @@ import { createRouterOptions } from "@turnbox/core/server";
 import { Verb } from "@turnbox/protocol/turnbox/common/v1/access_pb";
 import { FleetService, InstanceState } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
 import { SandboxControlService } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
-import { type OnTimeout, SessionState } from "@turnbox/protocol/turnbox/host/v1/session_pb";
+import { OnTimeout, SessionState } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { createFakeSandboxControl } from "../control/fake/fake-sandbox-control.ts";
 import type { FleetInstance } from "../instance/fleet-view.ts";
 import { createRoutes } from "./routes.ts";
@@ -282,8 +282,63 @@ describe("SandboxControlService", () => {
     });
   });
 
+  it("forks a sandbox, one child where no number is given, with a result for each", async () => {
+    const server = createServer();
+    const { sandboxId } = await server.sandboxes().createSandbox({ name: "web", labels: { app: "x" } });
+    const one = await server.sandboxes().forkSandbox({ sandboxId });
+    expect(one.results).toMatchObject([
+      { result: { case: "sandbox", value: { name: "", session: { labels: { app: "x" } } } }, message: "" },
+    ]);
+    server.control.setCapabilities({ concurrentSandboxes: 3 });
+    const { results } = await server.sandboxes().forkSandbox({ sandboxId, count: 2, labels: { app: "y" } });
+    expect(results).toMatchObject([
+      { result: { case: "sandbox", value: { session: { labels: { app: "y" }, generation: 1 } } } },
+      { result: { case: "reason", value: "MAX_SESSIONS_REACHED" }, message: "the fake is full" },
+    ]);
+    const child = results[0]?.result;
+    if (child?.case !== "sandbox") throw new Error("there is no child");
+    const connected = await server.sandboxes().connectSandbox({ sandboxId: child.value.sandboxId });
+    expect(server.verifier.verify(new Secret(connected.token)).sandbox).toBe(child.value.session?.sessionId);
+  });
+
+  it.each<[string, Parameters<Client<typeof SandboxControlService>["forkSandbox"]>[0]]>([
+    ["count", { count: 101 }],
+    ["labels", { labels: { "": "x" } }],
+    ["snapshot_id", { snapshotId: "s".repeat(129) }],
+    ["idempotency_key", { idempotencyKey: "k".repeat(257) }],
+  ])("refuses a fork with a wrong %s by its name", async (field, request) => {
+    expect(
+      await refusal(
+        createServer()
+          .sandboxes()
+          .forkSandbox({ sandboxId: "s1", ...request }),
+      ),
+    ).toMatchObject({
+      reason: "INVALID_ARGUMENT",
+      field,
+    });
+  });
+
+  it("forks nothing for a token of another sandbox or another tenant", async () => {
+    const server = createServer();
+    const { sandboxId } = await server.sandboxes(server.tokenOf("t1")).createSandbox({});
+    const other = server.sandboxes(server.tokenOf("t1", { sandbox: "s1" }));
+    expect(await refusal(other.forkSandbox({ sandboxId }))).toMatchObject({ reason: "PERMISSION_DENIED" });
+    const stranger = server.sandboxes(server.tokenOf("t2"));
+    expect(await refusal(stranger.forkSandbox({ sandboxId }))).toMatchObject({ reason: "SANDBOX_NOT_FOUND" });
+    expect(server.control.sandboxIds()).toHaveLength(1);
+  });
+
+  it("passes the times of a sandbox and what happens at their end on", async () => {
+    const { sandbox } = await createServer()
+      .sandboxes()
+      .createSandbox({ ttl: { seconds: 60n }, idleTimeout: { seconds: 5n }, onTimeout: OnTimeout.PAUSE });
+    expect(sandbox?.session).toMatchObject({ idleTimeout: { seconds: 5n }, onTimeout: OnTimeout.PAUSE });
+    expect(sandbox?.session?.expiresAt).toBeDefined();
+  });
+
   it("says that a method is not there yet, with a reason", async () => {
-    expect(await refusal(createServer().sandboxes().forkSandbox({ sandboxId: "s" }))).toMatchObject({
+    expect(await refusal(createServer().sandboxes().launchProcess({ sandboxId: "s" }))).toMatchObject({
       reason: "UNIMPLEMENTED",
     });
   });

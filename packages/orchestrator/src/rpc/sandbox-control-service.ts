@@ -18,6 +18,7 @@ import type { ImportTemplateHeader } from "@turnbox/protocol/turnbox/host/v1/hos
 import { ToolsPolicy } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import type { ControlCall, SandboxControl } from "../control/sandbox-control.ts";
 import { fromCreateRequest, toWireCapabilities, toWireSandbox, toWireTemplate } from "./convert.ts";
+import { fromForkRequest, toWireForkResult } from "./fork.ts";
 import { grantedTime, grantedVerbs } from "./grant.ts";
 import { parsePage, parsePositiveMs } from "./validate.ts";
 
@@ -94,6 +95,10 @@ export function createSandboxControlService({
     resumeSandbox: async ({ sandboxId, idempotencyKey }, context) => {
       const request = { sandboxId, idempotencyKey: parseKey("idempotency_key", idempotencyKey) };
       return { sandbox: toWireSandbox(await control.resumeSandbox(request, callOf(context))) };
+    },
+    forkSandbox: async (request, context) => {
+      const results = await control.forkSandbox(fromForkRequest(request), callOf(context));
+      return { results: results.map(toWireForkResult) };
     },
     getCapabilities: async (_request, context) => ({
       capabilities: toWireCapabilities(await control.capabilities(callOf(context))),

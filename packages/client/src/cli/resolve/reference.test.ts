@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { hasReason, type Reason } from "@turnbox/core";
+import { SnapshotKind } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
 import { isFullId, matchSandbox, sessionPart } from "./sandbox-reference.ts";
 import { matchSnapshot } from "./snapshot-reference.ts";
 
@@ -58,11 +59,23 @@ describe("matchSandbox", () => {
   });
 });
 
+const turn = (snapshotId: string, turnNumber: number) => ({
+  snapshotId,
+  turnNumber,
+  kind: SnapshotKind.TURN,
+  name: `turn-000${String(turnNumber)}`,
+});
+const named = (snapshotId: string, name: string) => ({ snapshotId, name, turnNumber: 0, kind: SnapshotKind.NAMED });
 const snapshots = [
-  { snapshotId: "k7aa", turnNumber: 1 },
-  { snapshotId: "k7ab", turnNumber: 2 },
-  { snapshotId: "3xyz", turnNumber: 0 },
-  { snapshotId: "12zz", turnNumber: 3 },
+  turn("k7aa", 1),
+  turn("k7ab", 2),
+  { snapshotId: "3xyz", turnNumber: 0, kind: SnapshotKind.UNDO, name: "undo" },
+  turn("12zz", 3),
+  named("n1", "before the upgrade"),
+  named("n2", "twice"),
+  named("n3", "twice"),
+  named("n4", "k7a"),
+  named("snap-q9wz", "turn-0002"),
 ];
 
 describe("matchSnapshot", () => {
@@ -71,18 +84,26 @@ describe("matchSnapshot", () => {
     ["a turn with a hash", "#2", "k7ab"],
     ["a turn without one", "2", "k7ab"],
     ["a turn before a prefix of an id", "3", "12zz"],
+    ["a turn as it is written in the log", "turn-0002", "k7ab"],
+    ["a turn with fewer zeros", "turn-3", "12zz"],
+    ["a name", "before the upgrade", "n1"],
+    ["a name before a prefix of an id", "k7a", "n4"],
     ["a unique prefix", "12", "12zz"],
+    ["a unique prefix without what all ids begin with", "q9", "snap-q9wz"],
   ])("finds by %s", (_how, reference, snapshotId) => {
     expect(matchSnapshot(reference, snapshots)).toBe(snapshotId);
   });
 
-  it("refuses an ambiguous prefix with the candidates", () => {
+  it("refuses an ambiguous prefix, or a name that several have, with the candidates", () => {
+    expect(() => matchSnapshot("twice", snapshots)).toThrow('snapshot: "twice" could be n2, n3');
     expect(() => matchSnapshot("k7", snapshots)).toThrow('snapshot: "k7" could be k7aa, k7ab');
   });
 
   it("says when there is none; number 0 is no turn", () => {
     expect(reasonOf(() => matchSnapshot("#9", snapshots))).toBe("SNAPSHOT_NOT_FOUND");
     expect(reasonOf(() => matchSnapshot("#0", snapshots))).toBe("SNAPSHOT_NOT_FOUND");
+    expect(reasonOf(() => matchSnapshot("turn-0009", snapshots))).toBe("SNAPSHOT_NOT_FOUND");
+    expect(reasonOf(() => matchSnapshot("undo", snapshots))).toBe("SNAPSHOT_NOT_FOUND");
     expect(reasonOf(() => matchSnapshot("#", snapshots))).toBe("INVALID_ARGUMENT");
   });
 });

@@ -1,10 +1,15 @@
 import { randomUUID } from "node:crypto";
-import type { Command } from "commander";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { type Command, Option } from "commander";
+import { OnTimeout } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { CALL_MS } from "../deadline.ts";
+import { parseDuration } from "../format/duration.ts";
 import { parseSize } from "../format/size.ts";
 import type { Invocation } from "../invocation.ts";
 import { collect, parsePairs, type ServerOptions, withExamples, withServerOptions } from "../option.ts";
 import { toSandboxView } from "../sandbox-view.ts";
+
+const ON_TIMEOUT = { pause: OnTimeout.PAUSE, destroy: OnTimeout.DESTROY } as const;
 
 interface CreateOptions extends ServerOptions {
   readonly template: string;
@@ -12,6 +17,9 @@ interface CreateOptions extends ServerOptions {
   readonly label?: readonly string[];
   readonly env?: readonly string[];
   readonly quota?: string;
+  readonly ttl?: string;
+  readonly idleTimeout?: string;
+  readonly onTimeout?: keyof typeof ON_TIMEOUT;
 }
 
 export function registerCreate(program: Command, invocation: Invocation): void {
@@ -23,11 +31,19 @@ export function registerCreate(program: Command, invocation: Invocation): void {
       .option("--name <name>", "a name, unique among your sandboxes")
       .option("--label <key=value>", "a label; may be given several times", collect)
       .option("--env <key=value>", "a variable for every command in it; may be given several times", collect)
-      .option("--quota <size>", "how much it may write on top of the template, like 2GiB"),
+      .option("--quota <size>", "how much it may write on top of the template, like 2GiB")
+      .option("--ttl <duration>", "how long it lives, like 2h (default: without end)")
+      .option("--idle-timeout <duration>", "how long it may be idle, like 30m (default: without end)")
+      .addOption(
+        new Option("--on-timeout <what>", "what happens when its time is over (default: destroy)").choices(
+          Object.keys(ON_TIMEOUT),
+        ),
+      ),
     [
       ["turnbox create", "a sandbox from the template mini"],
       ["turnbox create --template debian --name web", "another template, and a name to call it by"],
       ["turnbox create --label app=web --quota 2GiB", "with a label and a quota"],
+      ["turnbox create --ttl 8h --idle-timeout 30m --on-timeout pause", "frozen when it is not used, or after 8 hours"],
     ],
   ).action(async (options: CreateOptions) => {
     const request = {
@@ -37,6 +53,7 @@ export function registerCreate(program: Command, invocation: Invocation): void {
       labels: parsePairs(options.label, "label"),
       env: parsePairs(options.env, "env"),
       quotaBytes: options.quota === undefined ? 0n : BigInt(parseSize(options.quota, "quota")),
+      ...toLifetime(options),
     };
     using server = await invocation.server(options);
     const { sandboxId, sandbox } = await server.sandboxes.createSandbox(request, {
@@ -48,4 +65,12 @@ export function registerCreate(program: Command, invocation: Invocation): void {
       text: `${sandboxId}\n`,
     });
   });
+}
+
+function toLifetime({ ttl, idleTimeout, onTimeout }: CreateOptions) {
+  return {
+    ...(ttl === undefined ? {} : { ttl: durationFromMs(parseDuration(ttl, "ttl")) }),
+    ...(idleTimeout === undefined ? {} : { idleTimeout: durationFromMs(parseDuration(idleTimeout, "idle-timeout")) }),
+    ...(onTimeout === undefined ? {} : { onTimeout: ON_TIMEOUT[onTimeout] }),
+  };
 }

@@ -1,14 +1,20 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
-import { type Snapshot, SnapshotKind, TurnOutcome } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
+import { type Snapshot, SnapshotKind } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
+import type { Charset } from "../../config.ts";
 import { formatAge } from "../format/duration.ts";
 import { formatSize } from "../format/size.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
+import { printable } from "../printable.ts";
 import { listSnapshots } from "../resolve/list-snapshots.ts";
 import { openSandbox } from "../resolve/resolve-sandbox.ts";
-import { enumWord, toIso } from "../sandbox-view.ts";
-import { drawTurnTree } from "../turn-tree.ts";
+import { enumWord } from "../sandbox-view.ts";
+import { outcomeOf, toSnapshotView } from "../snapshot-view.ts";
+import { drawTurnTree, TREE_SHAPES } from "../turn-tree.ts";
+
+/** What stands behind the snapshot that the files continue from. */
+const HEAD: Readonly<Record<Charset, string>> = { ascii: "<- head", "utf-8": "← head" };
 
 export function registerLog(program: Command, invocation: Invocation): void {
   withExamples(
@@ -27,40 +33,20 @@ export function registerLog(program: Command, invocation: Invocation): void {
     using sandbox = await openSandbox(server, id, invocation);
     const snapshots = await listSnapshots(sandbox, { signal });
     const head = snapshots.find((snapshot) => snapshot.head)?.snapshotId;
-    await invocation.output(options).result({
+    const output = invocation.output(options);
+    const nowMs = surroundings.clock.nowMs();
+    await output.result({
       json: { sandboxId: sandbox.sandboxId, head: head ?? null, snapshots: snapshots.map(toSnapshotView) },
-      text: snapshots.length === 0 ? "no turns yet\n" : formatLog(snapshots, surroundings.clock.nowMs()),
+      text: snapshots.length === 0 ? "no turns yet\n" : formatLog(snapshots, { nowMs, charset: output.charset }),
     });
   });
 }
 
-/** The documented shape of a snapshot under `--json`. */
-function toSnapshotView(snapshot: Snapshot): object {
-  const { snapshotId, turnNumber, turnKey, name, generation, head } = snapshot;
-  return {
-    snapshotId,
-    kind: enumWord(SnapshotKind[snapshot.kind]),
-    turnNumber: turnNumber === 0 ? null : turnNumber,
-    turnKey,
-    name,
-    outcome: outcomeOf(snapshot),
-    createdAt: toIso(snapshot.createdAt),
-    usedBytes: Number(snapshot.usedBytes),
-    referencedBytes: Number(snapshot.referencedBytes),
-    parentSnapshotId: snapshot.parentSnapshotId === "" ? null : snapshot.parentSnapshotId,
-    generation,
-    head,
-  };
-}
-
-/** Only turns have one. */
-const outcomeOf = ({ kind, outcome }: Snapshot): string | null =>
-  kind === SnapshotKind.TURN
-    ? enumWord(TurnOutcome[outcome === TurnOutcome.UNSPECIFIED ? TurnOutcome.SUCCEEDED : outcome])
-    : null;
-
 /** The tree with one line per snapshot: number, kind, outcome, age, size, id, name or key, and where the head is. */
-export function formatLog(snapshots: readonly Snapshot[], nowMs: number): string {
+export function formatLog(
+  snapshots: readonly Snapshot[],
+  { nowMs, charset }: { readonly nowMs: number; readonly charset: Charset },
+): string {
   const createdAtMs = ({ createdAt }: Snapshot): number => (createdAt === undefined ? 0 : timestampMs(createdAt));
   const rows = snapshots.map((snapshot) => [
     snapshot.turnNumber === 0 ? "" : `#${String(snapshot.turnNumber)}`,
@@ -69,7 +55,9 @@ export function formatLog(snapshots: readonly Snapshot[], nowMs: number): string
     formatAge(nowMs - createdAtMs(snapshot)),
     formatSize(Number(snapshot.usedBytes)),
     snapshot.snapshotId,
-    [snapshot.name, snapshot.turnKey, snapshot.head ? "<- head" : ""].filter((word) => word !== "").join("  "),
+    [printable(snapshot.name), printable(snapshot.turnKey), snapshot.head ? HEAD[charset] : ""]
+      .filter((word) => word !== "")
+      .join("  "),
   ]);
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((cells) => (cells[column] ?? "").length)));
   const nodes = snapshots.map((snapshot, index) => ({
@@ -81,5 +69,6 @@ export function formatLog(snapshots: readonly Snapshot[], nowMs: number): string
       .join("  ")
       .trimEnd(),
   }));
-  return drawTurnTree(nodes, snapshots.find((snapshot) => snapshot.head)?.snapshotId);
+  const headId = snapshots.find((snapshot) => snapshot.head)?.snapshotId;
+  return drawTurnTree(nodes, headId, TREE_SHAPES[charset]);
 }

@@ -1,37 +1,52 @@
 import { randomUUID } from "node:crypto";
 import { type Command, Option } from "commander";
+import { ToolsPolicy } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { ProcessesPolicy } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
 import { CALL_MS } from "../deadline.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
 import { listSnapshots } from "../resolve/list-snapshots.ts";
 import { openSandbox } from "../resolve/resolve-sandbox.ts";
-import { matchSnapshot } from "../resolve/snapshot-reference.ts";
+import { matchSnapshot, SNAPSHOT_RULE } from "../resolve/snapshot-reference.ts";
 
-const PROCESSES = { stop: ProcessesPolicy.STOP, refuse: ProcessesPolicy.REFUSE } as const;
+export const PROCESSES = { stop: ProcessesPolicy.STOP, refuse: ProcessesPolicy.REFUSE } as const;
+export const TOOLS = { refuse: ToolsPolicy.REFUSE, wait: ToolsPolicy.WAIT } as const;
 
-interface RollbackOptions extends ServerOptions {
+export interface RollbackOptions {
   readonly processes: keyof typeof PROCESSES;
+  readonly tools: keyof typeof TOOLS;
+}
+
+/** The options of every verb that rolls back. */
+export function withRollbackOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option("--processes <policy>", "what happens with launched processes")
+        .choices(Object.keys(PROCESSES))
+        .default("stop"),
+    )
+    .addOption(
+      new Option("--tools <policy>", "running tools: refuse while there are any, or wait for them")
+        .choices(Object.keys(TOOLS))
+        .default("refuse"),
+    );
 }
 
 export function registerRollback(program: Command, invocation: Invocation): void {
   withExamples(
-    withServerOptions(program.command("rollback <id> <snapshot>"))
-      .summary("bring a sandbox's files back to a snapshot")
-      .description(
-        "Bring the files back to a snapshot: its id, a unique prefix of it, or a turn's number (3 or #3, quoted). " +
-          "Nothing is lost: the present files are sealed first, and a rollback to that snapshot is the undo.",
-      )
-      .addOption(
-        new Option("--processes <policy>", "what happens with launched processes")
-          .choices(Object.keys(PROCESSES))
-          .default("stop"),
-      ),
+    withRollbackOptions(
+      withServerOptions(program.command("rollback <id> <snapshot>"))
+        .summary("bring a sandbox's files back to a snapshot")
+        .description(
+          `Bring the files back to a snapshot: ${SNAPSHOT_RULE}. Nothing is lost: the present files are sealed first, and ` +
+            "`turnbox undo` brings them back.",
+        ),
+    ),
     [
       ["turnbox rollback web 3", "back to turn 3"],
       ["turnbox rollback web k7f2", "back to the snapshot whose id begins so"],
     ],
-  ).action(async (id: string, reference: string, options: RollbackOptions) => {
+  ).action(async (id: string, reference: string, options: RollbackOptions & ServerOptions) => {
     const { signal } = invocation;
     using server = await invocation.server(options);
     using sandbox = await openSandbox(server, id, invocation);
@@ -42,12 +57,13 @@ export function registerRollback(program: Command, invocation: Invocation): void
         sessionId: sandbox.sessionId,
         snapshotId,
         processes: PROCESSES[options.processes],
+        tools: TOOLS[options.tools],
       },
       { signal, timeoutMs: CALL_MS.change },
     );
     await invocation.output(options).result({
       json: { sandboxId: sandbox.sandboxId, snapshotId, undoSnapshotId, generation },
-      text: `back at ${snapshotId}; undo with: turnbox rollback ${id} ${undoSnapshotId}\n`,
+      text: `back at ${snapshotId}; the files before are ${undoSnapshotId}, undo with: turnbox undo ${id}\n`,
     });
   });
 }

@@ -1,51 +1,62 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { Argument, type Command } from "commander";
+import type { Command } from "commander";
 import { SandboxError } from "@turnbox/core";
 import { CALL_MS } from "../deadline.ts";
 import { importResult, importTemplate } from "../import-template.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
 import { runHostProgramVisibly } from "../service/host-program.ts";
+import { registerTemplateBuildOci } from "./template-build-oci.ts";
 
 /** A whole distribution over a slow mirror takes its time. */
 const BUILD_MS = 45 * 60_000;
 
 interface BuildOptions extends ServerOptions {
-  readonly name?: string;
+  readonly name: string;
   readonly output?: string;
 }
 
 export function registerTemplateBuild(template: Command, invocation: Invocation): void {
-  withExamples(
-    withServerOptions(template.command("build"))
-      .addArgument(new Argument("<distribution>", "what to build").choices(["debian"]))
+  const build = withExamples(
+    template
+      .command("build")
       .summary("build a template and import it")
+      .description("Build a root filesystem on this machine and import it on every host."),
+    [
+      ["turnbox template build debian", "from the packages of Debian"],
+      ["turnbox template build oci tools ./tools-image --json", "from an OCI image layout, for programs"],
+    ],
+  );
+  registerTemplateBuildDebian(build, invocation);
+  registerTemplateBuildOci(build, invocation);
+}
+
+function registerTemplateBuildDebian(build: Command, invocation: Invocation): void {
+  withExamples(
+    withServerOptions(build.command("debian"))
+      .summary("a whole Debian, with debootstrap")
       .description("Build a root filesystem on this machine (needs root and debootstrap) and import it on every host.")
-      .option("--name <name>", "the template's name (default: the distribution's)")
+      .option("--name <name>", "the template's name", "debian")
       .option("--output <file>", "keep the archive here"),
     [
       ["turnbox template build debian", "with git, python3, curl, ca-certificates and ripgrep"],
       ["turnbox template build debian --output debian.tar", "keep the archive, to import elsewhere"],
     ],
-  ).action(async (distribution: string, options: BuildOptions) => {
+  ).action(async ({ name, ...options }: BuildOptions) => {
     const { surroundings, signal } = invocation;
     if (process.getuid?.() !== 0) {
-      throw new SandboxError(
-        "PERMISSION_DENIED",
-        `building ${distribution} needs root: debootstrap makes devices and owners`,
-      );
+      throw new SandboxError("PERMISSION_DENIED", "building debian needs root: debootstrap makes devices and owners");
     }
     // Asked for before the long work: without a server there is nowhere to import to.
     using server = await invocation.server(options);
     await server.sandboxes.listTemplates({}, { signal, timeoutMs: CALL_MS.read });
     const directory = await mkdtemp(join(tmpdir(), "turnbox-build-"));
     try {
-      const path = options.output === undefined ? join(directory, `${distribution}.tar`) : resolve(options.output);
-      const args = ["build-template", distribution, "--output", path];
+      const path = options.output === undefined ? join(directory, "debian.tar") : resolve(options.output);
+      const args = ["build-template", "debian", "--output", path];
       await runHostProgramVisibly(surroundings, { args, deadlineMs: BUILD_MS }, { signal });
-      const name = options.name ?? distribution;
       const imported = await importTemplate(server, { name, path }, { signal });
       await invocation.output(options).result(importResult(imported, name));
     } finally {

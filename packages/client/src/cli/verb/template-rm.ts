@@ -2,14 +2,11 @@ import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
 import { hasReason, SandboxError } from "@turnbox/core";
 import type { Template } from "@turnbox/protocol/turnbox/host/v1/host_pb";
-import type { TurnboxClients } from "../../client.ts";
-import { isTrustedHost } from "../../config.ts";
 import { CALL_MS } from "../deadline.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
 import { ambiguous } from "../resolve/sandbox-reference.ts";
-
-const PAGE_SIZE = 1000;
+import { assertTrusted, listHosts } from "../resolve/trusted-hosts.ts";
 
 export function registerTemplateRm(template: Command, invocation: Invocation): void {
   withExamples(
@@ -25,11 +22,12 @@ export function registerTemplateRm(template: Command, invocation: Invocation): v
     using server = await invocation.server(options);
     const { templates } = await server.sandboxes.listTemplates({}, { signal, timeoutMs: CALL_MS.read });
     const { name, digest } = matchTemplate(reference, templates);
-    const urls = await listHostUrls(server, { signal });
-    assertTrusted(urls, server);
+    const fleet = await listHosts(server, { signal });
+    // Nothing is removed before all are fit.
+    assertTrusted("templates are removed", fleet, server);
     const idempotencyKey = randomUUID();
     let hosts = 0;
-    for (const url of urls) {
+    for (const { url } of fleet) {
       using host = invocation.host({ url, token: server.endpoint.token });
       try {
         await host.host.deleteTemplate({ idempotencyKey, name, digest }, { signal, timeoutMs: CALL_MS.change });
@@ -66,32 +64,4 @@ export function matchTemplate(
     reference,
     matches.map(({ digest }) => `${name}@${digest.slice(0, 12)}`),
   );
-}
-
-/** The server has no call for it, and its token goes to no machine but its own. Nothing is removed before all are fit. */
-function assertTrusted(urls: readonly string[], { endpoint }: TurnboxClients): void {
-  const foreign = urls.find((url) => !isTrustedHost(url, endpoint));
-  if (foreign === undefined) return;
-  throw new SandboxError(
-    "UNIMPLEMENTED",
-    `templates are removed only where the server and its hosts are on this machine; the host ${foreign} of ${endpoint.url} is not asked`,
-    { metadata: { url: foreign } },
-  );
-}
-
-async function listHostUrls(
-  server: TurnboxClients,
-  { signal }: { readonly signal: AbortSignal },
-): Promise<readonly string[]> {
-  const urls: string[] = [];
-  let pageToken = "";
-  do {
-    const page = await server.fleet.listInstances(
-      { page: { pageSize: PAGE_SIZE, pageToken } },
-      { signal, timeoutMs: CALL_MS.read },
-    );
-    urls.push(...page.instances.map(({ url }) => url).filter((url) => url !== ""));
-    pageToken = page.page?.nextPageToken ?? "";
-  } while (pageToken !== "");
-  return urls;
 }

@@ -3,6 +3,8 @@ import { type Clock, newSessionId, parseSessionId, SandboxError } from "@turnbox
 import type {
   ControlCall,
   CreateSandboxRequest,
+  ForkResult,
+  ForkSandboxRequest,
   Sandbox,
   SandboxCapabilities,
   SandboxControl,
@@ -36,7 +38,7 @@ export interface FakeSandboxControl extends SandboxControl {
 const CAPABILITIES: SandboxCapabilities = {
   snapshots: true,
   rollback: true,
-  fork: false,
+  fork: true,
   pause: true,
   launchProcess: false,
   deepPause: false,
@@ -54,7 +56,8 @@ interface Held {
   readonly tenant: string;
 }
 
-const payloadOf = ({ idempotencyKey: _key, ...payload }: CreateSandboxRequest): string => JSON.stringify(payload);
+const payloadOf = ({ idempotencyKey: _key, ...payload }: CreateSandboxRequest | ForkSandboxRequest): string =>
+  JSON.stringify(payload);
 
 export function createFakeSandboxControl(options: FakeControlOptions): FakeSandboxControl {
   const { clock, address = "127.0.0.1:9100", before, after } = options;
@@ -62,6 +65,7 @@ export function createFakeSandboxControl(options: FakeControlOptions): FakeSandb
   const held = new Map<string, Held>();
   const gone = new Set<string>();
   const keys = new Map<string, { readonly payload: string; readonly sandboxId: string }>();
+  const forks = new Map<string, { readonly payload: string; readonly results: readonly ForkResult[] }>();
   const templates: Template[] = [];
   const createdSessionIds: string[] = [];
 
@@ -92,6 +96,11 @@ export function createFakeSandboxControl(options: FakeControlOptions): FakeSandb
       throw new SandboxError("UNIMPLEMENTED", `${operation} is not offered by the fake`);
     });
 
+  const assertRoom = (): void => {
+    const limit = capabilities.concurrentSandboxes;
+    if (limit > 0 && held.size >= limit) throw new SandboxError("MAX_SESSIONS_REACHED", "the fake is full");
+  };
+
   const create = (request: CreateSandboxRequest, call: ControlCall): Sandbox => {
     const sandboxId = parseSessionId(request.sessionId ?? newSessionId());
     createdSessionIds.push(sandboxId);
@@ -108,8 +117,7 @@ export function createFakeSandboxControl(options: FakeControlOptions): FakeSandb
         metadata: { sandboxId: namesake.sandboxId },
       });
     }
-    const limit = capabilities.concurrentSandboxes;
-    if (limit > 0 && held.size >= limit) throw new SandboxError("MAX_SESSIONS_REACHED", "the fake is full");
+    assertRoom();
     const sandbox = {
       sandboxId,
       ...(request.name === undefined ? {} : { name: request.name }),
@@ -120,6 +128,41 @@ export function createFakeSandboxControl(options: FakeControlOptions): FakeSandb
     held.set(sandboxId, { sandbox, tenant: call.tenant });
     if (request.idempotencyKey !== "") keys.set(key, { payload: payloadOf(request), sandboxId });
     return sandbox;
+  };
+
+  const forkOne = (parent: Sandbox, { labels }: ForkSandboxRequest, call: ControlCall): ForkResult => {
+    try {
+      assertRoom();
+    } catch (thrown) {
+      return { kind: "failed", error: SandboxError.from(thrown) };
+    }
+    const sandboxId = newSessionId();
+    const session = {
+      ...parent.session,
+      sessionId: sandboxId,
+      state: "active" as const,
+      generation: 1,
+      labels: Object.keys(labels).length === 0 ? parent.session.labels : labels,
+      createdAtMs: clock.nowMs(),
+    };
+    const sandbox = { sandboxId, address, capabilities, session };
+    held.set(sandboxId, { sandbox, tenant: call.tenant });
+    return { kind: "forked", sandbox };
+  };
+  const fork = (request: ForkSandboxRequest, call: ControlCall): readonly ForkResult[] => {
+    const parent = get(request.sandboxId, call);
+    if (!capabilities.fork) throw new SandboxError("SNAPSHOTS_NOT_AVAILABLE", "this fake has no snapshots");
+    const key = `${call.tenant} ${request.idempotencyKey}`;
+    const known = request.idempotencyKey === "" ? undefined : forks.get(key);
+    if (known !== undefined) {
+      if (known.payload === payloadOf(request)) return known.results;
+      throw new SandboxError("IDEMPOTENCY_CONFLICT", "the key was used with another request");
+    }
+    // The fake has files at no time but now.
+    if (request.snapshotId !== "") throw new SandboxError("SNAPSHOT_NOT_FOUND", `no snapshot ${request.snapshotId}`);
+    const results = Array.from({ length: request.count }, () => forkOne(parent, request, call));
+    if (request.idempotencyKey !== "") forks.set(key, { payload: payloadOf(request), results });
+    return results;
   };
 
   return {
@@ -155,7 +198,7 @@ export function createFakeSandboxControl(options: FakeControlOptions): FakeSandb
       }),
     pauseSandbox: ({ sandboxId }, call) => perform("pauseSandbox", call, () => setState(sandboxId, "paused", call)),
     resumeSandbox: ({ sandboxId }, call) => perform("resumeSandbox", call, () => setState(sandboxId, "active", call)),
-    forkSandbox: missing("forkSandbox"),
+    forkSandbox: (request, call) => perform("forkSandbox", call, () => fork(request, call)),
     launchProcess: missing("launchProcess"),
     killProcess: missing("killProcess"),
     getProcessStatus: missing("getProcessStatus"),

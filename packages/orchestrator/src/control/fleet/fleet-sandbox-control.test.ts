@@ -83,13 +83,20 @@ describe("a fleet", () => {
       hosts: {
         "i-1": { capabilities: { concurrentSandboxes: 3, maxSandboxDurationMs: 0 } },
         "i-2": {
-          capabilities: { snapshots: false, concurrentSandboxes: 4, maxSandboxDurationMs: 5000, storage: "local-disk" },
+          capabilities: {
+            snapshots: false,
+            fork: false,
+            concurrentSandboxes: 4,
+            maxSandboxDurationMs: 5000,
+            storage: "local-disk",
+          },
         },
       },
     });
     expect(await fleet.control.capabilities(CALL)).toMatchObject({
       snapshots: false,
       rollback: true,
+      fork: false,
       concurrentSandboxes: 7,
       maxSandboxDurationMs: 5000,
       storage: "fake+local-disk",
@@ -151,5 +158,39 @@ describe("a fleet", () => {
     ).rejects.toMatchObject({ reason: "HOST_UNREACHABLE" });
     expect(fleet.slots.promised("i-1").sessions).toBe(1);
     expect((await fleet.control.getSandbox({ sandboxId: made.sandboxId }, CALL)).name).toBe("web");
+  });
+
+  it("forks on the parent's host alone, whose answers count against it until its next report", async () => {
+    await using fleet = await createFakeFleet({ hosts: { "i-1": { capabilities: { concurrentSandboxes: 3 } } } });
+    const { sandboxId: sessionId } = await fleet
+      .host("i-1")
+      .createSandbox({ ...REQUEST, resources: { cpus: 2 }, quotaBytes: 7 }, CALL);
+    const request = { sandboxId: `fleet:i-1:${sessionId}`, idempotencyKey: "", snapshotId: "", count: 3, labels: {} };
+    const results = await fleet.control.forkSandbox(request, CALL);
+    expect(results).toMatchObject([
+      { kind: "forked", sandbox: { sandboxId: expect.stringMatching(/^fleet:i-1:[a-z0-9]+$/) as unknown } },
+      { kind: "forked" },
+      { kind: "failed", error: { reason: "MAX_SESSIONS_REACHED" } },
+    ]);
+    expect(fleet.host("i-2").sandboxIds()).toEqual([]);
+    expect(fleet.slots.promised("i-1")).toEqual({ sessions: 2, cpus: 4, memoryBytes: 0, diskBytes: 14 });
+    await fleet.clock.advance(1);
+    await fleet.registry.refresh(CALL);
+    expect(fleet.slots.promised("i-1").sessions).toBe(0);
+  });
+
+  it("holds places while a fork runs, and gives them back where it fails", async () => {
+    let during = 0;
+    const before = async (operation: string): Promise<void> => {
+      if (operation !== "forkSandbox") return;
+      during = fleet.slots.promised("i-1").sessions;
+      await silent();
+    };
+    await using fleet = await createFakeFleet({ instances: ["i-1"], hosts: { "i-1": { before } } });
+    const { sandboxId } = await fleet.host("i-1").createSandbox(REQUEST, CALL);
+    const request = { sandboxId: `fleet:i-1:${sandboxId}`, idempotencyKey: "", snapshotId: "", count: 5, labels: {} };
+    await expect(fleet.control.forkSandbox(request, CALL)).rejects.toMatchObject({ reason: "HOST_UNREACHABLE" });
+    expect(during).toBe(5);
+    expect(fleet.slots.promised("i-1").sessions).toBe(0);
   });
 });

@@ -6,6 +6,7 @@ import { commonCapabilities } from "./common-capabilities.ts";
 import { type CreateSandboxOptions, createCreateSandbox } from "./create-sandbox.ts";
 import { createDestroySandbox } from "./destroy-sandbox.ts";
 import { parseFleetId } from "./fleet-id.ts";
+import { forkOn } from "./fork-sandbox.ts";
 import { createListSandboxes, onInstance, withName } from "./list-sandboxes.ts";
 import { importOnAll, listOfAll } from "./templates.ts";
 
@@ -21,7 +22,7 @@ interface Route {
  * no map in between that could be lost.
  */
 export function createFleetSandboxControl(options: CreateSandboxOptions): SandboxControl {
-  const { registry, store } = options;
+  const { registry, slots, store } = options;
 
   const route = (sandboxId: string): Route => {
     const { instanceId, sessionId } = parseFleetId(sandboxId);
@@ -76,10 +77,7 @@ export function createFleetSandboxControl(options: CreateSandboxOptions): Sandbo
     },
     forkSandbox: async (request, call) => {
       const to = route(request.sandboxId);
-      const results = await to.host.forkSandbox(local(request, to), call);
-      return results.map((result) =>
-        result.kind === "forked" ? { ...result, sandbox: onInstance(result.sandbox, to.instanceId) } : result,
-      );
+      return await forgetIfGone(forkOn({ ...to, slots }, local(request, to), call), to, call);
     },
     pauseSandbox: async (request, call) => {
       const to = route(request.sandboxId);

@@ -14,7 +14,7 @@ const REQUEST: CreateSandboxRequest = {
   template: "py@abc",
   resources: { cpus: 2, memoryBytes: 1024 },
   quotaBytes: 77,
-  lifetime: { ttlMs: 5000, onTimeout: "pause" },
+  lifetime: { ttlMs: 5000, idleTimeoutMs: 2500, onTimeout: "pause" },
   env: { SECRET: "s" },
   network: {
     publicIngress: "denied",
@@ -71,6 +71,7 @@ describe("createNodeSandboxControl", () => {
       env: { SECRET: "s" },
       resources: { cpus: 2, memoryBytes: 1024n },
       ttl: { seconds: 5n },
+      idleTimeout: { seconds: 2n, nanos: 500_000_000 },
       onTimeout: 1,
       networkPolicy: { allowOutbound: true, allowList: ["example.org"], required: true },
     });
@@ -78,6 +79,39 @@ describe("createNodeSandboxControl", () => {
     expect(authorization).toBe("Bearer token-tenant");
     expect(callers[0]).toEqual({ kind: "tenant", tenant: "t1" });
     expect(made).toMatchObject({ sandboxId: "s1", session: { state: "active" }, capabilities: { storage: "zfs" } });
+  });
+
+  it("hands a fork to the host with its key, and answers for each child what the host said of it", async () => {
+    let seen: unknown;
+    const { control } = createNode((router) => {
+      router.service(SessionService, {
+        forkSession: (request) => {
+          seen = request;
+          return {
+            snapshotId: "snap-1",
+            results: [
+              { result: { case: "session", value: session("c1") } },
+              { result: { case: "reason", value: "POOL_FULL" }, message: "no space" },
+              { result: { case: "reason", value: "NEWER_THAN_US" } },
+            ],
+          };
+        },
+      });
+      router.service(HostService, { getCapabilities: () => ({ capabilities: { fork: true, storage: "zfs" } }) });
+    });
+    const request = { sandboxId: "s1", idempotencyKey: "k7", snapshotId: "snap-1", count: 3, labels: { a: "b" } };
+    expect(await control.forkSandbox(request, CALL)).toMatchObject([
+      { kind: "forked", sandbox: { sandboxId: "c1", address: "10.1.2.3:9100", capabilities: { fork: true } } },
+      { kind: "failed", error: { reason: "POOL_FULL", message: "no space" } },
+      { kind: "failed", error: { reason: "INTERNAL" } },
+    ]);
+    expect(seen).toMatchObject({
+      sessionId: "s1",
+      idempotencyKey: "k7",
+      snapshotId: "snap-1",
+      count: 3,
+      labels: { a: "b" },
+    });
   });
 
   it("D24: answers with the host's true address, and with the capabilities that the host has", async () => {

@@ -15,10 +15,11 @@ interface Start {
   readonly pid: number;
 }
 
+/** A line that is still being written is not one yet. */
 const starts = async ({ home }: LocalTestbed): Promise<readonly Start[]> =>
   (await readFile(join(home, "starts"), "utf8"))
-    .trim()
     .split("\n")
+    .slice(0, -1)
     .map((line) => JSON.parse(line) as Start);
 
 const isAlive = (pid: number): boolean => {
@@ -105,7 +106,7 @@ describe("local-process hosts", () => {
     await clock.advance(10_000);
     await expect(launch).rejects.toMatchObject({ message: expect.stringContaining("did not announce itself") });
     const [start] = await starts(testbed);
-    expect(isAlive(start?.pid ?? 0)).toBe(false);
+    await until("the host is ended", () => !isAlive(start?.pid ?? 0));
   });
 
   it("D28: are launched once for several callers, and on when the first of them leaves", async () => {

@@ -1,0 +1,62 @@
+import { randomUUID } from "node:crypto";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Command } from "commander";
+import { SandboxError } from "@turnbox/core";
+import { type Snapshot, SnapshotKind } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
+import { CALL_MS } from "../deadline.ts";
+import { formatAge } from "../format/duration.ts";
+import type { Invocation } from "../invocation.ts";
+import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
+import { listSnapshots } from "../resolve/list-snapshots.ts";
+import { openSandbox } from "../resolve/resolve-sandbox.ts";
+import { PROCESSES, type RollbackOptions, TOOLS, withRollbackOptions } from "./rollback.ts";
+
+export function registerUndo(program: Command, invocation: Invocation): void {
+  withExamples(
+    withRollbackOptions(
+      withServerOptions(program.command("undo <id>"))
+        .summary("take the last rollback back")
+        .description(
+          "Bring the files back to how they were before the last rollback. That is a rollback too, so what was written since " +
+            "is sealed, and a second undo takes the first one back. `turnbox log` shows everything else to go back to.",
+        ),
+    ),
+    [
+      ["turnbox undo web", "as if the last rollback had not been"],
+      ["turnbox undo web", "once more: as if the undo had not been"],
+    ],
+  ).action(async (id: string, options: RollbackOptions & ServerOptions) => {
+    const { signal, surroundings } = invocation;
+    using server = await invocation.server(options);
+    using sandbox = await openSandbox(server, id, invocation);
+    const before = newestUndo(await listSnapshots(sandbox, { signal }), id);
+    const { snapshotId } = before;
+    const { undoSnapshotId, generation } = await sandbox.host.snapshots.rollbackSession(
+      {
+        idempotencyKey: randomUUID(),
+        sessionId: sandbox.sessionId,
+        snapshotId,
+        processes: PROCESSES[options.processes],
+        tools: TOOLS[options.tools],
+      },
+      { signal, timeoutMs: CALL_MS.change },
+    );
+    const ageMs = surroundings.clock.nowMs() - (before.createdAt === undefined ? 0 : timestampMs(before.createdAt));
+    const age = formatAge(ageMs);
+    await invocation.output(options).result({
+      json: { sandboxId: sandbox.sandboxId, snapshotId, undoSnapshotId, generation },
+      text:
+        `the files are as they were before the rollback of ${age === "now" ? "just now" : `${age} ago`} (${snapshotId}); ` +
+        `redo with: turnbox undo ${id}\n`,
+    });
+  });
+}
+
+/** A rollback seals the files that it takes away; the newest of these seals is the last rollback's. */
+export function newestUndo(snapshots: readonly Snapshot[], id: string): Snapshot {
+  const undo = snapshots.findLast(({ kind }) => kind === SnapshotKind.UNDO);
+  if (undo !== undefined) return undo;
+  throw new SandboxError("SNAPSHOT_NOT_FOUND", "there is no rollback to undo, or what it took away is no longer kept", {
+    metadata: { remedy: `\`turnbox log ${id}\` shows what there is to go back to, with \`turnbox rollback\`.` },
+  });
+}
