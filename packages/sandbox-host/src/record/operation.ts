@@ -175,6 +175,8 @@ export const operations = {
       atMs: Number(row["at_ms"]),
     };
   }),
+  /** The answer to a request whose effect is not in the records. */
+  keepReceipt: operation("full", putReceipt),
   startCall: operation("normal", (db, row: CallRow): void => {
     db.prepare(
       "INSERT INTO calls (token, call_id, payload_hash, generation, status, result, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",

@@ -1,18 +1,14 @@
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { coversTenant, invalidArgument } from "@turnbox/core";
+import { coversTenant } from "@turnbox/core";
 import { principalOf } from "@turnbox/core/server";
-import {
-  type HostService,
-  type ImportTemplateHeader,
-  type ImportTemplateRequest,
-  HealthStatus,
-} from "@turnbox/protocol/turnbox/host/v1/host_pb";
+import { HealthStatus, type HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import type { HealthGrade } from "../health/health.ts";
-import { toWireCapabilities, toWireTemplate } from "./convert.ts";
+import { toWireCapabilities } from "./convert.ts";
 import type { StorageStatus } from "../storage/storage.ts";
 import type { Host } from "./host.ts";
 import { getHostStats } from "./host-stats.ts";
+import { deleteTemplate, importTemplate, listTemplates } from "./templates.ts";
 
 const STATUS = {
   healthy: HealthStatus.HEALTHY,
@@ -55,23 +51,9 @@ export function createHostService(host: Host): Partial<ServiceImpl<typeof HostSe
 
     getCapabilities: () => ({ capabilities: toWireCapabilities(host), version: host.version }),
 
-    listTemplates: async (_request, context) => {
-      const bases = await host.templates.list({ signal: context.signal });
-      const isLatest = (index: number): boolean => bases[index - 1]?.name !== bases[index]?.name;
-      return { templates: bases.map((base, index) => toWireTemplate(base, isLatest(index) ? "latest" : "older")) };
-    },
-
-    importTemplate: async (requests, context) => {
-      const parts = requests[Symbol.asyncIterator]();
-      const header = await readHeader(parts);
-      const base = await host.templates.importArchive(header.name, readData(parts), { signal: context.signal });
-      return { template: toWireTemplate(base, "latest") };
-    },
-
-    deleteTemplate: async (request, context) => {
-      await host.templates.remove({ name: request.name, digest: request.digest }, { signal: context.signal });
-      return {};
-    },
+    listTemplates: listTemplates(host),
+    importTemplate: importTemplate(host),
+    deleteTemplate: deleteTemplate(host),
   };
 }
 
@@ -82,18 +64,4 @@ function fragmentationOf(storage: StorageStatus | null): { readonly fragmentatio
 /** Running without isolation is never quiet. */
 function runtimeWarnings({ runtime }: Host): readonly string[] {
   return runtime.isolation === "none" ? ["runtime none: tools run on this machine without isolation"] : [];
-}
-
-async function readHeader(parts: AsyncIterator<ImportTemplateRequest>): Promise<ImportTemplateHeader> {
-  const first = await parts.next();
-  if (first.done === true || first.value.part.case !== "header")
-    throw invalidArgument("header", "must be the first message");
-  return first.value.part.value;
-}
-
-async function* readData(parts: AsyncIterator<ImportTemplateRequest>): AsyncIterable<Uint8Array> {
-  for (let next = await parts.next(); next.done !== true; next = await parts.next()) {
-    if (next.value.part.case !== "data") throw invalidArgument("data", "only data follows the header");
-    yield next.value.part.value;
-  }
 }

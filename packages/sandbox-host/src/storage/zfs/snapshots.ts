@@ -17,7 +17,7 @@ import { generationOf, shortName } from "./layout.ts";
 import { toProperties } from "./marks.ts";
 import type { ZfsRoom } from "./zfs-room.ts";
 
-/** A session that has used up all but this share of its outer quota gets no further snapshot. */
+/** What deleting needs to work, as a share of the outer quota. */
 const OUTER_QUOTA_MARGIN = 1 / 64;
 
 /**
@@ -71,14 +71,17 @@ export async function flush(
 
 /**
  * Snapshots take from the outer quota, and once it is full the agent cannot even delete. zfs takes a snapshot all the
- * same, so the refusal is made here, while there is room left to work in.
+ * same, so the refusal is made here, while the head can still be written anew as a whole.
  */
-async function findRoomLeft({ datasets, layout }: ZfsRoom, head: HeadRef, signal: AbortSignal): Promise<"yes" | "no"> {
+async function findRoomLeft(
+  { datasets, layout, limits }: ZfsRoom,
+  head: HeadRef,
+  signal: AbortSignal,
+): Promise<"yes" | "no"> {
   const place = await datasets.find(layout.session(head.token), signal);
   if (place === undefined) throw headNotFound(head);
-  return place.quotaBytes > 0 && place.quotaBytes - place.usedBytes < place.quotaBytes * OUTER_QUOTA_MARGIN
-    ? "no"
-    : "yes";
+  const neededBytes = place.quotaBytes * (1 / limits.quotaFactor + OUTER_QUOTA_MARGIN);
+  return place.quotaBytes > 0 && place.quotaBytes - place.usedBytes < neededBytes ? "no" : "yes";
 }
 
 function spaceExhausted(): SandboxError {
