@@ -49,11 +49,13 @@ async function services() {
   const host = "packages/sandbox-host/dist/rpc";
   const control = "packages/orchestrator/dist/rpc";
   const proto = (name) => load(`packages/protocol/dist/gen/turnbox/${name}_pb.js`);
-  const [session, tool, snapshot, machine, sandbox, fleet] = await Promise.all([
+  const [session, tool, snapshot, machine, process_, file, sandbox, fleet] = await Promise.all([
     load(`${host}/session-service.js`),
     load(`${host}/tool-service.js`),
     load(`${host}/snapshot-service.js`),
     load(`${host}/host-service.js`),
+    load(`${host}/process-service.js`),
+    load(`${host}/file-service.js`),
     load(`${control}/sandbox-control-service.js`),
     load(`${control}/fleet-service.js`),
   ]);
@@ -61,8 +63,8 @@ async function services() {
     [(await proto("host/v1/session")).SessionService, session.createSessionService({})],
     [(await proto("host/v1/tool")).ToolService, tool.createToolService({})],
     [(await proto("host/v1/snapshot")).SnapshotService, snapshot.createSnapshotService({})],
-    [(await proto("host/v1/process")).ProcessService, {}],
-    [(await proto("host/v1/file")).FileService, {}],
+    [(await proto("host/v1/process")).ProcessService, process_.createProcessService({})],
+    [(await proto("host/v1/file")).FileService, file.createFileService({})],
     [(await proto("host/v1/host")).HostService, machine.createHostService({})],
     [(await proto("control/v1/sandbox_control")).SandboxControlService, sandbox.createSandboxControlService({})],
     [(await proto("control/v1/fleet")).FleetService, fleet.createFleetService({})],
@@ -81,9 +83,7 @@ async function unimplemented() {
 # What is not there yet
 
 The contract in \`proto/\` is whole; the servers are not. A method of the last column answers \`unimplemented\` with the reason
-\`UNIMPLEMENTED\`. Fields of served methods that need a missing part are refused by name, never ignored: \`ports\` and a
-\`network_policy\` that allows something in CreateSession, any \`network_policy\` in ForkSession; \`limits\` and
-\`SLOW_READER_DROP\` in ExecuteTool. The catalog has the tool \`bash\`. Sandboxes have no network.
+\`UNIMPLEMENTED\`. Fields of served methods that need a missing part are refused by name, never ignored.
 
 ${table(["service", "served", "not yet"], rows)}
 `;

@@ -13,25 +13,26 @@ const refuse = (message) => {
   process.exit(2);
 };
 
-/** A jest project at full length: `TURNBOX_FULL=1` lifts the limits that keep `npm test` short. */
-const runFull = (project) => async (context) => {
-  const tally = await runJestProject(project, {
-    ...context,
-    jestArguments: rest,
-    env: { TURNBOX_FULL: "1" },
-    isWhole: rest.length === 0,
-  });
-  const summary = summarize([tally], { expectsTests: true });
-  for (const failure of summary.failures) context.print(`failed: ${failure}`);
-  context.print(`\n${summary.line}`);
-  return summary.exitCode;
-};
+/** Jest projects at full length: `TURNBOX_FULL=1` lifts the limits that keep `npm test` short. */
+const runFull =
+  (...projects) =>
+  async (context) => {
+    const tallies = [];
+    for (const project of projects) {
+      const options = { ...context, jestArguments: rest, env: { TURNBOX_FULL: "1" }, isWhole: rest.length === 0 };
+      tallies.push(await runJestProject(project, options));
+    }
+    const summary = summarize(tallies, { expectsTests: true });
+    for (const failure of summary.failures) context.print(`failed: ${failure}`);
+    context.print(`\n${summary.line}`);
+    return summary.exitCode;
+  };
 
 const bench = path.join(root, "bench/main.ts");
 
 const SCRIPTS = {
   attacks: runFull("attacks"),
-  soak: runFull("soak"),
+  soak: runFull("faults", "soak"),
   bench: async ({ run, toolchain }) => exitCodeOf(await run([toolchain.node(), bench, ...rest])),
 };
 

@@ -14,7 +14,7 @@ const only =
 
 /** Nouns that hold a port, and which folders below them are adapters. A new folder is one until it is named as shared. */
 const ADAPTERS = {
-  "sandbox-host": { storage: anyBut(), runtime: anyBut("execution") },
+  "sandbox-host": { storage: anyBut(), runtime: anyBut("execution"), network: only("netns", "fake", "none") },
   orchestrator: { instance: anyBut(), store: anyBut(), control: only("node", "fleet", "direct", "cloud") },
 };
 

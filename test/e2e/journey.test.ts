@@ -122,6 +122,7 @@ describe("the journey by the command line", () => {
     const first = await server.json("turn", id, "--key", "t1");
     const again = await server.json("turn", id, "--key", "t1");
     expect(again).toEqual(first);
+    await server.cli("exec", id, "--no-stdin", "--", "touch", "new");
     expect((await server.json("turn", id, "--outcome", "failed"))["turnNumber"]).toBe(2);
     await server.cli("rm", id);
   }, 60_000);

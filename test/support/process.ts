@@ -5,6 +5,9 @@ import { setTimeout as delay } from "node:timers/promises";
 
 export const REPO = resolve(import.meta.dirname, "../..");
 
+/** How much longer than on a usual machine everything may take. */
+export const TIMEOUT_FACTOR = Number(process.env["TURNBOX_TEST_TIMEOUT_FACTOR"] ?? "1");
+
 export interface Finished {
   readonly exitCode: number;
   readonly stdout: string;
@@ -32,7 +35,7 @@ export async function run(
     child[name]?.on("data", (chunk: Buffer) => chunks[name].push(chunk));
   child.stdin?.on("error", () => undefined);
   child.stdin?.end(options.stdin);
-  const timer = setTimeout(() => child.kill("SIGKILL"), options.timeoutMs ?? 120_000);
+  const timer = setTimeout(() => child.kill("SIGKILL"), (options.timeoutMs ?? 120_000) * TIMEOUT_FACTOR);
   const exitCode = await ended(child);
   clearTimeout(timer);
   return {
@@ -57,13 +60,15 @@ export async function poll<Answer>(
   what: string,
   ask: () => Promise<Answer | undefined> | Answer | undefined,
   timeoutMs = 30_000,
+  everyMs = 50,
 ): Promise<Answer> {
-  const deadline = performance.now() + timeoutMs;
+  const limitMs = timeoutMs * TIMEOUT_FACTOR;
+  const deadline = performance.now() + limitMs;
   for (;;) {
     const answer = await ask();
     if (answer !== undefined) return answer;
-    if (performance.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${what}`);
-    await delay(50);
+    if (performance.now() > deadline) throw new Error(`not within ${limitMs} ms: ${what}`);
+    await delay(everyMs);
   }
 }
 

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { createLog, parseConfig, type Principal } from "@turnbox/core";
 import { composeHost, type HostOptions } from "./compose.ts";
 import { HOST_SETTINGS, type HostConfig } from "./config.ts";
+import { createFakeNetwork, type FakeNetwork } from "./network/fake/fake-network.ts";
+import { createNetworkedRuntime } from "./network/networked-runtime.ts";
 import type { Host } from "./rpc/host.ts";
 import { createFakeMachine, createFakeRuntime, type FakeRuntime } from "./runtime/fake/fake-runtime.ts";
 import { FAKE_PROGRAMS } from "./runtime/fake/fake-program.ts";
@@ -17,10 +19,17 @@ export interface TestHost extends AsyncDisposable {
   readonly host: Host;
   readonly storage: FakeStorage;
   readonly runtime: FakeRuntime;
+  readonly network: FakeNetwork;
   create(more?: Partial<CreateRequest>): Promise<Session>;
   bash(session: Session, cmd: string, callId?: string): Promise<ToolResult>;
   /** Ends the service as `kill -9` does and starts it again on what is left. */
-  restart(more?: { readonly whileDown?: (directory: string) => Promise<void> }): Promise<TestHost>;
+  restart(more?: RestartOptions): Promise<TestHost>;
+}
+
+export interface RestartOptions {
+  readonly whileDown?: (directory: string) => Promise<void>;
+  /** Which boot of the machine it finds; the same one unless given. */
+  readonly bootId?: string;
 }
 
 export const HOME: Principal = { kind: "home", tenant: "default", verbs: [] };
@@ -29,25 +38,26 @@ export const SIGNAL: AbortSignal = new AbortController().signal;
 let calls = 0;
 
 /** What a test may put in the place of the real thing; a restart takes neither over. */
-export type TestParts = Pick<HostOptions, "clock" | "reach">;
+export type TestParts = Pick<HostOptions, "clock" | "reach" | "bootId">;
 
 export async function startTestHost(config: Partial<HostConfig> = {}, parts: TestParts = {}): Promise<TestHost> {
   const directory = await mkdtemp(join(tmpdir(), "turnbox-host-"));
   const storage = createFakeStorage({ directory: await mkdtemp(join(directory, "storage-")) });
   await writeFile(join(directory, "busybox"), "#!/bin/sh\necho sh\necho busybox\n", { mode: 0o755 });
   await writeFile(join(directory, "bash"), "#!/bin/sh\n", { mode: 0o755 });
-  return await start({ directory, storage, machine: createFakeMachine(), config }, parts);
+  return await start({ directory, storage, machine: createFakeMachine(), network: createFakeNetwork(), config }, parts);
 }
 
 interface World {
   readonly directory: string;
   readonly storage: FakeStorage;
   readonly machine: ReturnType<typeof createFakeMachine>;
+  readonly network: FakeNetwork;
   readonly config: Partial<HostConfig>;
 }
 
 async function start(world: World, parts: TestParts = {}): Promise<TestHost> {
-  const { directory, storage } = world;
+  const { directory, storage, network } = world;
   const runtime = createFakeRuntime({ machine: world.machine, programOf });
   const composed = await composeHost(
     {
@@ -56,16 +66,18 @@ async function start(world: World, parts: TestParts = {}): Promise<TestHost> {
       dataDirectory: directory,
       log: createLog({ name: "test", level: "silent", to: "stderr" }),
       path: process.env["PATH"] ?? "",
-      backends: { storage, runtime },
+      backends: { storage, runtime: createNetworkedRuntime(runtime, network), network },
       miniSources: { busybox: join(directory, "busybox"), bash: join(directory, "bash") },
     },
     { signal: SIGNAL },
   );
+  await composed.recovered;
   const { host } = composed;
   return {
     host,
     storage,
     runtime,
+    network,
     create: (more = {}) => host.createSession({ ...CREATE, ...more }, { signal: SIGNAL }),
     bash: async (session, cmd, callId) => {
       calls += 1;
@@ -80,10 +92,10 @@ async function start(world: World, parts: TestParts = {}): Promise<TestHost> {
       });
       return result;
     },
-    restart: async ({ whileDown } = {}) => {
+    restart: async ({ whileDown, bootId } = {}) => {
       await composed.abandon();
       await whileDown?.(directory);
-      return await start({ ...world, storage: storage.restarted() });
+      return await start({ ...world, storage: storage.restarted() }, bootId === undefined ? {} : { bootId });
     },
     [Symbol.asyncDispose]: async () => {
       await composed[Symbol.asyncDispose]();
@@ -92,7 +104,7 @@ async function start(world: World, parts: TestParts = {}): Promise<TestHost> {
   };
 }
 
-const CREATE: CreateRequest = {
+export const CREATE: CreateRequest = {
   tenant: "default",
   idempotencyKey: "",
   payload: "",
@@ -104,6 +116,7 @@ const CREATE: CreateRequest = {
   limits: {},
   time: { ttlMs: null, idleTimeoutMs: null, onTimeout: "destroy" },
   ports: [],
+  networkPolicy: null,
 };
 
 /** `bash -c "write a.txt hello"` runs the fake program `write`. */

@@ -1,11 +1,36 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type Clock, createChildCommandRunner, type Log, SandboxError, systemClock } from "@turnbox/core";
+import {
+  type Clock,
+  type CommandRunner,
+  createChildCommandRunner,
+  loadOrCreateHomeToken,
+  type Log,
+  SandboxError,
+  systemClock,
+} from "@turnbox/core";
 import { type HostConfig, poolSizeBytes } from "./config.ts";
+import { createChangeFiles } from "./file/change-files.ts";
+import { createSessionFiles } from "./file/session-files.ts";
+import { createFileWorkers } from "./file/workers.ts";
+import { findCommand } from "./doctor/find-command.ts";
 import { createHealth } from "./health/health.ts";
+import { createNetnsNetwork } from "./network/netns/netns-network.ts";
+import { createLookUp } from "./network/netns/look-up.ts";
+import { adoptNetworks, watchNetwork } from "./network/keep-network.ts";
+import type { Network } from "./network/network.ts";
+import type { LookUp } from "./network/netns/resolver.ts";
+import { createNetworkedRuntime } from "./network/networked-runtime.ts";
+import { createNoNetwork } from "./network/none/no-network.ts";
+import { createDial } from "./network/port/dial.ts";
+import { createPorts } from "./network/port/ports.ts";
+import { readTls } from "./network/port/read-tls.ts";
+import { createUpdateNetworkPolicy } from "./network/update-policy.ts";
+import { startProcessParts } from "./process/process-parts.ts";
 import { openRecords } from "./record/records.ts";
 import type { Host } from "./rpc/host.ts";
 import { createGvisorRuntime } from "./runtime/gvisor/gvisor-runtime.ts";
+import { INIT_PROGRAM } from "./runtime/gvisor/oci-spec.ts";
 import { createNoneRuntime } from "./runtime/none/none-runtime.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import { createActivity } from "./session/activity.ts";
@@ -28,16 +53,20 @@ import { recoverSessions } from "./session/recover.ts";
 import { createRegistry } from "./session/registry.ts";
 import { createRepairSession } from "./session/repair.ts";
 import { freezeSessions } from "./session/shutdown.ts";
+import { surviveReboot } from "./session/reboot.ts";
 import { replaceLostContainers } from "./session/storage-watch.ts";
 import { createLocalDiskStorage } from "./storage/local-disk/local-disk-storage.ts";
-import type { Storage } from "./storage/storage.ts";
+import type { HeadRef, Storage } from "./storage/storage.ts";
 import { createZfsStorage } from "./storage/zfs/zfs-storage.ts";
 import { MAX_TEMPLATE_ENTRIES } from "./template/archive.ts";
 import { fillMini, MINI, type MiniSources } from "./template/mini.ts";
 import { createTemplates } from "./template/templates.ts";
-import { createRunBash } from "./tool/bash.ts";
 import { createExecuteTool } from "./tool/execute.ts";
 import { createLedger } from "./tool/ledger.ts";
+import { createToolOutputs } from "./tool/outputs.ts";
+import { createRunningCalls } from "./tool/running-calls.ts";
+import { createRunTool } from "./tool/run-tool.ts";
+import { createToolCalls } from "./tool/tool-calls.ts";
 import { createCompleteTurn } from "./turn/complete.ts";
 import { createDeleteSnapshot } from "./turn/delete.ts";
 import { createDiffSnapshots } from "./turn/diff/diff-snapshots.ts";
@@ -65,20 +94,26 @@ export interface HostOptions {
   /** Where the programs of template mini are; Debian's places unless given. */
   readonly miniSources?: MiniSources;
   readonly clock?: Clock;
+  /** Which boot of the machine this is; the kernel's word unless given. */
+  readonly bootId?: string;
+  /** Finds the addresses of names that sandboxes ask for; the machine's resolvers unless given. */
+  readonly lookUp?: LookUp;
   /** Hears of the places in operations where a crash makes a difference. */
   readonly reach?: Reach;
 }
 
 export interface Backends {
   readonly storage: Storage;
+  /** One whose containers take their networks with them. */
   readonly runtime: Runtime;
+  readonly network: Network;
 }
 
 /** How long a stop waits for operations that were told to stop. */
 const SETTLE_MS = 2_000;
 
 /** The storage and the runtime that the configuration names, not opened yet. */
-export async function composeBackends(options: Omit<HostOptions, "log">): Promise<Backends> {
+export async function composeBackends(options: Omit<HostOptions, "log"> & { readonly log?: Log }): Promise<Backends> {
   const { config, dataDirectory } = options;
   const runner = createChildCommandRunner({ path: options.path });
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
@@ -98,12 +133,38 @@ export async function composeBackends(options: Omit<HostOptions, "log">): Promis
     config.containerRuntime === "gvisor"
       ? createGvisorRuntime({ runner, stateDirectory })
       : createNoneRuntime({ runner, stateDirectory });
-  return { storage, runtime };
+  const network = await composeNetwork({ ...options, runner });
+  return { storage, runtime: createNetworkedRuntime(runtime, network), network };
+}
+
+/** Namespaces and nftables where they are there; a host without them has sessions without a network. */
+async function composeNetwork(
+  options: Pick<HostOptions, "config" | "dataDirectory" | "path" | "clock" | "lookUp"> & {
+    readonly runner: CommandRunner;
+    readonly log?: Log;
+  },
+): Promise<Network> {
+  const { config, dataDirectory, runner, log } = options;
+  if (config.containerRuntime === "none")
+    return createNoNetwork({ kind: "open", why: "the runtime none gives sandboxes the machine's own network" });
+  const found = await Promise.all(["ip", "nft"].map((name) => findCommand(name, options.path)));
+  if (found.includes(undefined))
+    return createNoNetwork({ kind: "absent", why: "this host has no ip or no nft, so sandboxes have no network" });
+  const clock = options.clock ?? systemClock;
+  return createNetnsNetwork({
+    runner,
+    clock,
+    dataDirectory,
+    lookUp: options.lookUp ?? createLookUp(),
+    ...(log === undefined ? {} : { log }),
+  });
 }
 
 /** A running host. Disposing it freezes the sandboxes and keeps everything. */
 export interface ComposedHost extends AsyncDisposable {
   readonly host: Host;
+  /** Settles when all that an earlier service left has been looked at; the host serves meanwhile. */
+  readonly recovered: Promise<void>;
   /** Ends what goes on in the background and closes the records, and nothing else: what a crash leaves. */
   abandon(): Promise<void>;
 }
@@ -114,18 +175,26 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const clock = options.clock ?? systemClock;
   const reach = options.reach ?? PASS_ON;
   const runner = createChildCommandRunner({ path: options.path });
-  const { storage, runtime } = options.backends ?? (await composeBackends(options));
+  const { storage, runtime, network } = options.backends ?? (await composeBackends(options));
   const stagingPath = join(dataDirectory, "staging");
   await rm(stagingPath, { recursive: true, force: true });
-  const [{ version }, { remounted }] = await Promise.all([runtime.open(call), storage.open(call)]);
+  const outputsPath = join(dataDirectory, "tool-output");
+  await rm(outputsPath, { recursive: true, force: true });
+  const records = await openRecords(join(dataDirectory, "host.db"));
+  const onRemounted = (heads: readonly HeadRef[]): Promise<void> => records.call("noteLostHeads", heads);
+  const [{ version }] = await Promise.all([runtime.open(call), storage.open({ ...call, onRemounted })]).catch(
+    async (thrown: unknown) => {
+      await records[Symbol.asyncDispose]();
+      throw thrown;
+    },
+  );
   if (runtime.isolation === "none") log.warn("runtime none: tools run on this machine WITHOUT ISOLATION");
   log.info({ storage: storage.kind, runtime: runtime.kind, runtimeVersion: version }, "backends are open");
 
-  const records = await openRecords(join(dataDirectory, "host.db"));
   const events = createSessionEvents({ clock });
   const registry = createRegistry({ maxSessions: config.maxSessions, events });
   const receipts = createReceipts({ records, clock });
-  const containers = createContainers({ storage, runtime, log });
+  const containers = createContainers({ storage, runtime, network, log });
   const activity = createActivity({ clock });
   const husks = createHusks({ records, storage, log });
   await husks.load();
@@ -149,17 +218,21 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const settle = createSettleIntent({ records, storage, runtime, log });
   const intents = createIntents({ records, settle, log });
   const sources = options.miniSources ?? { busybox: "/bin/busybox", bash: "/bin/bash-static" };
-  const [{ quarantined }] = await Promise.all([
-    recoverSessions({ registry, records, events, storage, runtime, reaper, settle, log }, call),
+  const [recovery] = await Promise.all([
+    recoverSessions({ registry, records, events, storage, runtime, reaper, settle, clock, log }, call),
     templates.build(MINI, (directory) => fillMini(directory, { sources, runner, ...call }), call),
   ]);
-  health.quarantine(quarantined);
-  await replaceLostContainers({ registry, runtime, containers, log }, remounted, call);
+  const recovered = recovery.done.then(({ quarantined }) => {
+    health.quarantine(quarantined);
+  });
+  const survivors = { registry, records, runtime, containers, log };
+  await replaceLostContainers(survivors, await records.call("listLostHeads", null), call);
+  await surviveReboot(survivors, options.bootId, call);
 
   const drop = createDropSnapshot({ intents, storage, reach });
   const sealing = createSealing({ records, intents, storage, clock, reach });
   const maxSnapshots = config.maxSnapshotsPerSession;
-  const retention = createRetention({ records, storage, intents, dropSnapshot: drop, log, maxSnapshots });
+  const retention = createRetention({ registry, records, storage, intents, dropSnapshot: drop, log, maxSnapshots });
   const turns = { registry, records, receipts, intents, storage, sealing, retention, assertRoom, log, reach };
   const destroySession = createDestroySession({ reaper, clock, reach });
   const maker = createMaker({ registry, records, events, storage, clock, destroySession, reach });
@@ -176,9 +249,12 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     drainTimeoutMs,
   });
   await expiry.load();
-  const runBash = createRunBash({
+  const fileWorkers = createFileWorkers({ runner, nodePath: process.execPath });
+  const sessionFiles = createSessionFiles({ storage, workers: fileWorkers });
+  const runTool = createRunTool({
     runtime,
     containers,
+    files: sessionFiles,
     clock,
     log,
     toolTimeoutMs: config.toolTimeout,
@@ -186,6 +262,12 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   });
   const snapshotTool =
     config.perToolSnapshots && storage.capabilities.snapshots === "supported" ? createSnapshotTool(turns) : undefined;
+  const outputs = createToolOutputs({
+    directory: outputsPath,
+    clock,
+    limits: { sessionBytes: config.toolJournalSession, hostBytes: config.toolJournalTotal },
+  });
+  const calls = { ledger: createLedger({ records, clock }), outputs, running: createRunningCalls() };
   const stopping = new AbortController();
   const keeper = startKeeper({
     registry,
@@ -198,8 +280,46 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     clock,
     log,
     intervalMs,
+    callRetention: { ms: config.toolCallRetention, perSession: config.maxToolCallsPerSession },
+    outputs,
   });
+  await adoptNetworks({ registry, network, log }, call);
+  const networkWatch = watchNetwork({ network, clock, log });
+  const program: readonly [string, ...string[]] = runtime.kind === "gvisor" ? [INIT_PROGRAM] : ["busybox"];
+  const relay = (port: number): readonly [string, ...string[]] => [...program, "nc", "127.0.0.1", String(port)];
+  const ports = createPorts({
+    registry,
+    receipts,
+    events,
+    activity,
+    clock,
+    log,
+    dial: createDial({ runtime, relay }),
+    key: loadOrCreateHomeToken(join(dataDirectory, "port-key")),
+    bindAddress: config.bindAddress,
+    advertiseAddr: config.advertiseAddr,
+    tls: await readTls(config),
+  });
+  await ports.load();
+  const processes = await startProcessParts(
+    {
+      directory: join(dataDirectory, "processes"),
+      records,
+      receipts,
+      registry,
+      events,
+      runtime,
+      containers,
+      activity,
+      ports,
+      relay,
+      clock,
+      log,
+    },
+    call,
+  );
   const host: Host = {
+    ...processes.parts,
     clock,
     log,
     records,
@@ -211,6 +331,8 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     receipts,
     templates,
     health,
+    files: sessionFiles,
+    changeFiles: createChangeFiles({ activity }),
     stopping: stopping.signal,
     createSession: createCreateSession({ registry, records, receipts, templates, maker, assertRoom, reach }),
     destroySession,
@@ -219,10 +341,14 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     extendSession: createExtendSession({ receipts, clock }),
     repairSession: createRepairSession({ records, receipts, storage, containers, settle }),
     forkSession: createForkSession({ ...turns, maker }),
-    executeTool: createExecuteTool({ ledger: createLedger({ records, clock }), runBash, activity, snapshotTool }),
+    executeTool: createExecuteTool({ ...calls, runTool, activity, snapshotTool }),
+    toolCalls: createToolCalls(calls),
     completeTurn: createCompleteTurn(turns),
     createSnapshot: createCreateSnapshot(turns),
     deleteSnapshot: createDeleteSnapshot({ ...turns, dropSnapshot: drop }),
+    network,
+    ports,
+    updateNetworkPolicy: createUpdateNetworkPolicy({ receipts, runtime, network, containers }),
     restoreSnapshot: createRestoreSnapshot({ ...turns, maker }),
     diffSnapshots: createDiffSnapshots({ storage, records, runner, clock, log, nodePath: process.execPath }),
     rollbackSession: createRollbackSession({ ...turns, runtime, containers }),
@@ -241,16 +367,23 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   };
   return {
     host,
+    recovered,
     abandon: async () => {
+      await processes.abandon();
       await Promise.all([keeper[Symbol.asyncDispose](), reaper[Symbol.asyncDispose]()]);
+      await Promise.all([ports[Symbol.asyncDispose](), networkWatch[Symbol.asyncDispose]()]);
+      await fileWorkers[Symbol.asyncDispose]();
       await records[Symbol.asyncDispose]();
     },
     [Symbol.asyncDispose]: async () => {
       stopping.abort(new SandboxError("SHUTTING_DOWN", "the host is stopping"));
       await keeper[Symbol.asyncDispose]();
+      await processes.close();
       const idle = Promise.all(registry.all().map(({ serial }) => serial.idle()));
       await atMost(clock, SETTLE_MS, idle);
       await reaper[Symbol.asyncDispose]();
+      await Promise.all([ports[Symbol.asyncDispose](), networkWatch[Symbol.asyncDispose]()]);
+      await fileWorkers[Symbol.asyncDispose]();
       await freezeSessions({ registry, runtime, log });
       await records[Symbol.asyncDispose]();
     },

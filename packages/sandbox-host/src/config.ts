@@ -141,6 +141,29 @@ export const HOST_SETTINGS = {
     default: 256 * 1024,
     max: 4 * MiB,
   }),
+  toolJournalSession: setting.bytes({
+    env: "TURNBOX_TOOL_JOURNAL_SESSION",
+    description: "How much output of a session's tool calls is kept on disk for readers that come back.",
+    default: 512 * MiB,
+  }),
+  toolJournalTotal: setting.bytes({
+    env: "TURNBOX_TOOL_JOURNAL_TOTAL",
+    description: "How much output of tool calls is kept on disk for all sessions together.",
+    default: 2 * GiB,
+  }),
+  toolCallRetention: setting.durationMs({
+    env: "TURNBOX_TOOL_CALL_RETENTION",
+    description: "How long a tool call that has ended is known by its id.",
+    default: 86_400_000,
+    min: 60_000,
+  }),
+  maxToolCallsPerSession: setting.int({
+    env: "TURNBOX_MAX_TOOL_CALLS_PER_SESSION",
+    description: "Most tool calls that have ended and are known by their ids, for each session; the oldest go first.",
+    default: 10_000,
+    min: 1,
+    max: 1_000_000,
+  }),
   poolSpaceWarnThreshold: setting.fraction({
     env: "TURNBOX_POOL_SPACE_WARN_THRESHOLD",
     description: "The part of the pool in use from which the host is degraded.",

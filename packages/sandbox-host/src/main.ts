@@ -149,10 +149,11 @@ async function endAll(dataDirectory: string): Promise<void> {
 
 async function endContainers(dataDirectory: string): Promise<void> {
   const config = loadConfig(homeOf(dataDirectory));
-  const { runtime } = await composeBackends({ config, dataDirectory, path: systemPath() });
+  const { runtime, network } = await composeBackends({ config, dataDirectory, path: systemPath() });
   const call = { signal: AbortSignal.timeout(MAINTENANCE_MS) };
   const ids = await runtime.list(call);
   for (const id of ids) await runtime.stop(id, call);
+  await network.open([], call);
   process.stdout.write(`${JSON.stringify({ ended: ids.length })}\n`);
 }
 

@@ -15,6 +15,7 @@ import { createRouterOptions } from "@turnbox/core/server";
 import { Verb } from "@turnbox/protocol/turnbox/common/v1/access_pb";
 import { FleetService, InstanceState } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
 import { SandboxControlService } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
+import { ProcessState } from "@turnbox/protocol/turnbox/host/v1/process_pb";
 import { OnTimeout, SessionState } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { createFakeSandboxControl } from "../control/fake/fake-sandbox-control.ts";
 import type { FleetInstance } from "../instance/fleet-view.ts";
@@ -337,10 +338,26 @@ describe("SandboxControlService", () => {
     expect(sandbox?.session?.expiresAt).toBeDefined();
   });
 
-  it("says that a method is not there yet, with a reason", async () => {
-    expect(await refusal(createServer().sandboxes().launchProcess({ sandboxId: "s" }))).toMatchObject({
-      reason: "UNIMPLEMENTED",
-    });
+  it("launches a process, tells how it is, and signals it", async () => {
+    const sandboxes = createServer().sandboxes();
+    const { sandboxId } = await sandboxes.createSandbox({});
+    const { process } = await sandboxes.launchProcess({ sandboxId, binary: "server", args: ["-v"], exposePort: 80 });
+    expect(process).toMatchObject({ state: ProcessState.RUNNING, address: "127.0.0.1:80" });
+    const ref = { sandboxId, processId: process?.processId ?? "" };
+    expect((await sandboxes.getProcessStatus(ref)).process).toEqual(process);
+    await sandboxes.killProcess({ ...ref, signal: 9 });
+    expect((await sandboxes.getProcessStatus(ref)).process).toMatchObject({ state: ProcessState.EXITED });
+  });
+
+  it("refuses a process without a program, a port or a signal that does not exist", async () => {
+    const sandboxes = createServer().sandboxes();
+    const { sandboxId } = await sandboxes.createSandbox({});
+    const wrong = { reason: "INVALID_ARGUMENT" };
+    expect(await refusal(sandboxes.launchProcess({ sandboxId }))).toMatchObject(wrong);
+    expect(await refusal(sandboxes.launchProcess({ sandboxId, binary: "x", exposePort: 65_536 }))).toMatchObject(wrong);
+    expect(await refusal(sandboxes.killProcess({ sandboxId, processId: "p", signal: 65 }))).toMatchObject(wrong);
+    const unknown = { reason: "PROCESS_NOT_FOUND" };
+    expect(await refusal(sandboxes.getProcessStatus({ sandboxId, processId: "p" }))).toMatchObject(unknown);
   });
 });
 

@@ -20,6 +20,7 @@ import type { ControlCall, SandboxControl } from "../control/sandbox-control.ts"
 import { fromCreateRequest, toWireCapabilities, toWireSandbox, toWireTemplate } from "./convert.ts";
 import { fromForkRequest, toWireForkResult } from "./fork.ts";
 import { grantedTime, grantedVerbs } from "./grant.ts";
+import { fromLaunchRequest, MAX_SIGNAL, toWireProcess } from "./process.ts";
 import { parsePage, parsePositiveMs } from "./validate.ts";
 
 export interface SandboxControlServiceOptions {
@@ -96,6 +97,18 @@ export function createSandboxControlService({
       const request = { sandboxId, idempotencyKey: parseKey("idempotency_key", idempotencyKey) };
       return { sandbox: toWireSandbox(await control.resumeSandbox(request, callOf(context))) };
     },
+    launchProcess: async (request, context) => {
+      const process = await control.launchProcess(fromLaunchRequest(request), callOf(context));
+      return { process: toWireProcess(process) };
+    },
+    killProcess: async ({ sandboxId, processId, signal }, context) => {
+      if (signal > MAX_SIGNAL) throw invalidArgument("signal", `must be from 0 to ${MAX_SIGNAL}`);
+      await control.killProcess({ sandboxId, processId, signalNumber: signal }, callOf(context));
+      return {};
+    },
+    getProcessStatus: async ({ sandboxId, processId }, context) => ({
+      process: toWireProcess(await control.getProcessStatus({ sandboxId, processId }, callOf(context))),
+    }),
     forkSandbox: async (request, context) => {
       const results = await control.forkSandbox(fromForkRequest(request), callOf(context));
       return { results: results.map(toWireForkResult) };

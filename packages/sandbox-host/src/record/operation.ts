@@ -1,5 +1,18 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { CallRow, HuskRow, IntentRow, ReceiptRow, SessionRow, SnapshotRow } from "./row.ts";
+import {
+  doubtCalls,
+  findCall,
+  finishCall,
+  forgetCall,
+  forgetCalls,
+  liveHead,
+  placeHead,
+  placeSnapshot,
+  startCall,
+} from "./call-records.ts";
+import { forgetProcess, listProcesses, putProcess } from "./process-records.ts";
+import type { HeadRef } from "../storage/storage.ts";
+import type { HuskRow, IntentRow, ProcessRow, ReceiptRow, SessionRow, SnapshotRow } from "./row.ts";
 
 /**
  * How safe an operation must be before it is answered: `full` survives a power cut, `normal` a `kill -9` of the service,
@@ -32,13 +45,14 @@ const updateSession = (db: DatabaseSync, row: SessionRow): void => {
   if (Number(changes) !== 1) throw new Error(`there is no session ${row.id} to change`);
 };
 
-const putSnapshot = (db: DatabaseSync, row: SnapshotRow): void => {
+const putSnapshot = (db: DatabaseSync, row: SnapshotRow, headGeneration: number): void => {
   db.prepare("INSERT INTO snapshots (id, token, name, row) VALUES (?, ?, ?, ?)").run(
     row.id,
     row.token,
     row.name,
     JSON.stringify(row),
   );
+  placeSnapshot(db, row, headGeneration);
 };
 
 /** What continued from it continues from its parent. */
@@ -61,7 +75,7 @@ const putReceipt = (db: DatabaseSync, row: ReceiptRow): void => {
 };
 
 const deleteSession = (db: DatabaseSync, token: string): void => {
-  for (const table of ["sessions", "snapshots", "intents", "calls", "idle"]) {
+  for (const table of ["sessions", "snapshots", "intents", "calls", "idle", "heads", "lost_heads", "processes"]) {
     db.prepare(`DELETE FROM ${table} WHERE token = ?`).run(token);
   }
 };
@@ -78,6 +92,8 @@ export interface SessionCommit {
   readonly dropped?: string;
   readonly receipt?: ReceiptRow;
   readonly intent?: "keep" | "end";
+  /** What tool calls did since the last snapshot may be lost. */
+  readonly calls?: "doubt";
 }
 
 /** Everything the database does, each as one transaction. The worker runs them; the main thread knows only their types. */
@@ -89,13 +105,17 @@ export const operations = {
     "full",
     (db, input: { readonly session: SessionRow; readonly snapshots: readonly SnapshotRow[] }): void => {
       insertSession(db, input.session);
-      for (const snapshot of input.snapshots) putSnapshot(db, snapshot);
+      for (const snapshot of input.snapshots) putSnapshot(db, snapshot, input.session.headGeneration);
     },
   ),
   /** The session as it is now, with what the same step made. */
   commitSession: operation("full", (db, input: SessionCommit): void => {
-    updateSession(db, input.session);
-    if (input.snapshot !== undefined) putSnapshot(db, input.snapshot);
+    const { session } = input;
+    const oldHead = liveHead(db, session.token);
+    updateSession(db, session);
+    if (input.snapshot !== undefined) putSnapshot(db, input.snapshot, oldHead);
+    if (session.headGeneration !== oldHead) placeHead(db, session);
+    if (input.calls === "doubt") doubtCalls(db, session.token);
     if (input.dropped !== undefined) dropSnapshot(db, input.session.token, input.dropped);
     if (input.receipt !== undefined) putReceipt(db, input.receipt);
     if (input.intent === "end") endIntent(db, input.session.token);
@@ -177,39 +197,45 @@ export const operations = {
   }),
   /** The answer to a request whose effect is not in the records. */
   keepReceipt: operation("full", putReceipt),
-  startCall: operation("normal", (db, row: CallRow): void => {
-    db.prepare(
-      "INSERT INTO calls (token, call_id, payload_hash, generation, status, result, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
-    ).run(row.token, row.callId, row.payloadHash, row.generation, row.status, row.result, row.atMs);
+  startCall: operation("normal", startCall),
+  finishCall: operation("normal", finishCall),
+  /** A call that was refused before it had any effect leaves no trace: the same id may come again. */
+  forgetCall: operation("normal", forgetCall),
+  findCall: operation("none", findCall),
+  forgetCalls: operation("normal", forgetCalls),
+  /** Heads that the storage had to mount again; they are remembered until their sessions have a new generation. */
+  noteLostHeads: operation("full", (db, heads: readonly HeadRef[]): void => {
+    const note = db.prepare("INSERT OR IGNORE INTO lost_heads (token, generation) VALUES (?, ?)");
+    for (const { token, generation } of heads) note.run(token, generation);
   }),
-  finishCall: operation(
-    "normal",
-    (db, input: { readonly token: string; readonly callId: string; readonly result: string }): void => {
-      db.prepare("UPDATE calls SET status = 'finished', result = ? WHERE token = ? AND call_id = ?").run(
-        input.result,
-        input.token,
-        input.callId,
-      );
+  listLostHeads: operation("none", (db, _: null): readonly HeadRef[] => {
+    const rows = db.prepare("SELECT token, generation FROM lost_heads").all();
+    return rows.map((row) => ({ token: String(row["token"]), generation: Number(row["generation"]) }));
+  }),
+  forgetLostHeads: operation("full", (db, heads: readonly HeadRef[]): void => {
+    const forget = db.prepare("DELETE FROM lost_heads WHERE token = ? AND generation = ?");
+    for (const { token, generation } of heads) forget.run(token, generation);
+  }),
+  findFact: operation("none", (db, name: string): string | null => {
+    const row = db.prepare("SELECT value FROM facts WHERE name = ?").get(name);
+    return row === undefined ? null : String(row["value"]);
+  }),
+  keepFact: operation("full", (db, input: { readonly name: string; readonly value: string }): void => {
+    db.prepare(
+      "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+    ).run(input.name, input.value);
+  }),
+  /** A process that is about to be started. Its receipt is durable before it is. */
+  startProcess: operation(
+    "full",
+    (db, input: { readonly process: ProcessRow; readonly receipt?: ReceiptRow | undefined }): void => {
+      putProcess(db, input.process);
+      if (input.receipt !== undefined) putReceipt(db, input.receipt);
     },
   ),
-  /** A call that was refused before it had any effect leaves no trace: the same id may come again. */
-  forgetCall: operation("normal", (db, input: { readonly token: string; readonly callId: string }): void => {
-    db.prepare("DELETE FROM calls WHERE token = ? AND call_id = ?").run(input.token, input.callId);
-  }),
-  findCall: operation("none", (db, input: { readonly token: string; readonly callId: string }): CallRow | null => {
-    const row = db
-      .prepare("SELECT payload_hash, generation, status, result, at_ms FROM calls WHERE token = ? AND call_id = ?")
-      .get(input.token, input.callId);
-    if (row === undefined) return null;
-    return {
-      ...input,
-      payloadHash: String(row["payload_hash"]),
-      generation: Number(row["generation"]),
-      status: row["status"] === "finished" ? "finished" : "started",
-      result: row["result"] === null ? null : String(row["result"]),
-      atMs: Number(row["at_ms"]),
-    };
-  }),
+  putProcess: operation("normal", putProcess),
+  forgetProcess: operation("normal", forgetProcess),
+  listProcesses: operation("none", listProcesses),
   /** The next number of a sequence that never gives one twice, also over crashes. */
   nextNumber: operation("full", (db, name: string): number => {
     const row = db
@@ -225,10 +251,9 @@ export const operations = {
       "INSERT INTO sequence (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)",
     ).run(input.name, input.atLeast);
   }),
-  /** Drops receipts and finished calls older than their retention. */
+  /** Drops receipts older than their retention. */
   forgetBefore: operation("normal", (db, atMs: number): void => {
     db.prepare("DELETE FROM receipts WHERE at_ms < ?").run(atMs);
-    db.prepare("DELETE FROM calls WHERE at_ms < ? AND status = 'finished'").run(atMs);
   }),
 } as const;
 

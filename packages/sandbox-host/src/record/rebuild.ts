@@ -91,7 +91,10 @@ function readIdentity(marks: Marks): Pick<SessionRow, "id" | "tenant" | "base" |
   return { id, tenant, base: { name, digest }, createdAtMs: readNumber(marks["created_at_ms"]) ?? 0 };
 }
 
-type Settings = Pick<SessionRow, "labels" | "limits" | "timing" | "ports" | "forkedFrom" | "quotaBytes">;
+type Settings = Pick<
+  SessionRow,
+  "labels" | "limits" | "timing" | "ports" | "networkPolicy" | "exposures" | "forkedFrom" | "quotaBytes"
+>;
 
 function readSettings(marks: Marks): Settings {
   return {
@@ -99,6 +102,9 @@ function readSettings(marks: Marks): Settings {
     limits: parse(marks["limits"]) ?? {},
     timing: (parse(marks["timing"]) ?? NO_END) as Timing,
     ports: (parse(marks["ports"]) ?? []) as readonly number[],
+    // A policy that was changed since is not in the marks: nothing is allowed until somebody allows it again.
+    networkPolicy: null,
+    exposures: [],
     forkedFrom: (parse(marks["forked_from"]) ?? null) as SessionRow["forkedFrom"],
     quotaBytes: readNumber(marks["quota_bytes"]),
   };

@@ -29,6 +29,8 @@ const session = (id: string, more: Partial<SessionRow> = {}): SessionRow => ({
   limits: {},
   timing: { ttlMs: null, expiresAtMs: null, idleTimeoutMs: null, onTimeout: "destroy" },
   ports: [],
+  networkPolicy: null,
+  exposures: [],
   forkedFrom: null,
   quotaBytes: null,
   refquotaBytes: null,
@@ -121,14 +123,33 @@ describe("openRecords", () => {
       callId: "c",
       payloadHash: "h",
       generation: 1,
-      status: "started",
-      result: null,
+      headGeneration: 1,
       atMs: 1,
     });
     await records.call("deleteSession", "ta");
     expect(await records.call("listSessions", null)).toEqual([]);
     expect(await records.call("listSnapshots", "ta")).toEqual([]);
     expect(await records.call("findCall", { token: "ta", callId: "c" })).toBeNull();
+  });
+
+  it("does not claim to know what became of calls that an older version recorded", async () => {
+    const db = new DatabaseSync(file());
+    db.exec(`
+      CREATE TABLE sessions (id TEXT PRIMARY KEY, token TEXT NOT NULL UNIQUE, row TEXT NOT NULL) STRICT;
+      CREATE TABLE snapshots (id TEXT PRIMARY KEY, token TEXT NOT NULL, name TEXT NOT NULL UNIQUE, row TEXT NOT NULL) STRICT;
+      CREATE TABLE intents (token TEXT PRIMARY KEY, row TEXT NOT NULL) STRICT;
+      CREATE TABLE calls (token TEXT NOT NULL, call_id TEXT NOT NULL, payload_hash TEXT NOT NULL,
+        generation INTEGER NOT NULL, status TEXT NOT NULL, result TEXT, at_ms INTEGER NOT NULL,
+        PRIMARY KEY (token, call_id)) STRICT;
+      CREATE TABLE sequence (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+      INSERT INTO calls VALUES ('ta', 'c', 'h', 1, 'finished', '{}', 1);
+      PRAGMA user_version = 2;
+    `);
+    db.prepare("INSERT INTO sessions VALUES (?, ?, ?)").run("a", "ta", JSON.stringify(session("a")));
+    db.close();
+    await using records = await openRecords(file());
+    expect(await records.call("findCall", { token: "ta", callId: "c" })).toMatchObject({ position: "unsure" });
+    expect(await records.call("listSessions", null)).toHaveLength(1);
   });
 
   it("refuses a damaged file and a file of another schema", async () => {

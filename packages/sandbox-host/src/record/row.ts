@@ -1,3 +1,4 @@
+import type { NetworkPolicy } from "../network/policy.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import type { BaseRef } from "../storage/storage.ts";
 
@@ -24,6 +25,14 @@ export interface Timing {
   readonly onTimeout: "pause" | "destroy";
 }
 
+/** A port inside that can be reached from outside, as long as its generation lives. */
+export interface Exposure {
+  readonly port: number;
+  /** The port on the host. */
+  readonly listenPort: number;
+  readonly generation: number;
+}
+
 /** All that is known of a session over restarts. */
 export interface SessionRow {
   readonly id: string;
@@ -43,6 +52,10 @@ export interface SessionRow {
   readonly timing: Timing;
   /** Ports that it will serve. */
   readonly ports: readonly number[];
+  /** Null denies everything. */
+  readonly networkPolicy: NetworkPolicy | null;
+  /** Addresses that ports of one generation have, on this host's advertised address. */
+  readonly exposures: readonly Exposure[];
   /** Where its files came from, if not from a template. */
   readonly forkedFrom: { readonly sessionId: string; readonly snapshotId: string } | null;
   readonly quotaBytes: number | null;
@@ -129,13 +142,57 @@ export interface ReceiptRow {
   readonly atMs: number;
 }
 
-/** An effectful tool call: `started` before the effect, `finished` before the answer. */
+/**
+ * An effectful tool call: `started` before the effect, `finished` before the answer, `doubtful` where its effect may have
+ * been lost since with the files that it wrote.
+ */
 export interface CallRow {
   readonly token: string;
   readonly callId: string;
   readonly payloadHash: string;
   readonly generation: number;
-  readonly status: "started" | "finished";
+  /** The head that it ran on; 0 where that is not known. */
+  readonly headGeneration: number;
+  readonly status: "started" | "finished" | "doubtful";
   readonly result: string | null;
   readonly atMs: number;
+}
+
+/** Whether what a call did is in the session's present files, or a rollback discarded it, or it was cut in half. */
+export type CallPosition = "live" | "discarded" | "unsure";
+
+export interface KnownCall extends CallRow {
+  readonly position: CallPosition;
+}
+
+/** How a launched process ended, where it has. `exitCode` and `signal` are known only where somebody has seen them. */
+export interface ProcessEnd {
+  readonly reason: "exited" | "signaled" | "oom" | "sandbox_lost" | "stopped" | "terminal_closed";
+  readonly exitCode: number | null;
+  readonly signal: number | null;
+  readonly atMs: number;
+}
+
+/** A launched process. Its environment is not kept: it may hold secrets. */
+export interface ProcessRow {
+  readonly token: string;
+  readonly processId: string;
+  /** The incarnation of the session that it belongs to, and the head that was mounted then. */
+  readonly generation: number;
+  readonly headGeneration: number;
+  readonly container: string;
+  readonly binary: string;
+  readonly args: readonly string[];
+  readonly terminal: { readonly columns: number; readonly rows: number } | null;
+  /** The port it listens on inside and where that is reached, 0 and empty where none is exposed. */
+  readonly port: number;
+  readonly address: string;
+  /** Whether its port, where it has one, was seen to accept a connection. */
+  readonly ready: "yes" | "no";
+  readonly startedAtMs: number;
+  /** `no` until it was seen to run: one that a crash cut off there was never told of to anybody. */
+  readonly started: "yes" | "no";
+  /** What its launch is found by again; null where the caller gave no key. */
+  readonly receipt: { readonly scope: string; readonly key: string } | null;
+  readonly end: ProcessEnd | null;
 }

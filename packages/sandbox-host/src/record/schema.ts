@@ -1,22 +1,36 @@
 import type { DatabaseSync } from "node:sqlite";
+import { TABLE_OF_PROCESSES } from "./process-records.ts";
 
 /** Raised whenever the tables or the shape of a stored row change. */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
+
+/** What heads were made from, and what became of them; heads whose loss is not dealt with yet; facts of the machine. */
+const TABLES_OF_HEADS = `
+  CREATE TABLE heads (token TEXT NOT NULL, generation INTEGER NOT NULL, origin_generation INTEGER,
+    origin_begun_tick INTEGER, origin_sealed_tick INTEGER, origin_call_id TEXT, safe_tick INTEGER, lost_tick INTEGER,
+    PRIMARY KEY (token, generation)) STRICT;
+  CREATE TABLE lost_heads (token TEXT NOT NULL, generation INTEGER NOT NULL, PRIMARY KEY (token, generation)) STRICT;
+  CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+`;
 
 const TABLES = `
   CREATE TABLE sessions (id TEXT PRIMARY KEY, token TEXT NOT NULL UNIQUE, row TEXT NOT NULL) STRICT;
-  CREATE TABLE snapshots (id TEXT PRIMARY KEY, token TEXT NOT NULL, name TEXT NOT NULL UNIQUE, row TEXT NOT NULL) STRICT;
+  CREATE TABLE snapshots (id TEXT PRIMARY KEY, token TEXT NOT NULL, name TEXT NOT NULL UNIQUE, row TEXT NOT NULL,
+    head_generation INTEGER NOT NULL DEFAULT 0, sealed_tick INTEGER NOT NULL DEFAULT 0) STRICT;
   CREATE INDEX snapshots_by_token ON snapshots (token);
   CREATE TABLE intents (token TEXT PRIMARY KEY, row TEXT NOT NULL) STRICT;
   CREATE TABLE receipts (scope TEXT NOT NULL, key TEXT NOT NULL, payload_hash TEXT NOT NULL, result TEXT NOT NULL,
     at_ms INTEGER NOT NULL, PRIMARY KEY (scope, key)) STRICT;
   CREATE INDEX receipts_by_time ON receipts (at_ms);
   CREATE TABLE calls (token TEXT NOT NULL, call_id TEXT NOT NULL, payload_hash TEXT NOT NULL, generation INTEGER NOT NULL,
-    status TEXT NOT NULL, result TEXT, at_ms INTEGER NOT NULL, PRIMARY KEY (token, call_id)) STRICT;
+    status TEXT NOT NULL, result TEXT, at_ms INTEGER NOT NULL, head_generation INTEGER NOT NULL DEFAULT 0,
+    start_tick INTEGER NOT NULL DEFAULT 0, end_tick INTEGER, PRIMARY KEY (token, call_id)) STRICT;
   CREATE INDEX calls_by_time ON calls (at_ms);
   CREATE TABLE husks (token TEXT PRIMARY KEY, row TEXT NOT NULL) STRICT;
   CREATE TABLE idle (token TEXT PRIMARY KEY, idle_ms INTEGER NOT NULL) STRICT;
   CREATE TABLE sequence (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+  ${TABLES_OF_HEADS}
+  ${TABLE_OF_PROCESSES}
 `;
 
 /** What brings the records from a version to the next one. */
@@ -38,6 +52,19 @@ const MIGRATIONS: Readonly<Record<number, (db: DatabaseSync) => void>> = {
     // An intent holds rows of the old shape. None was left by a stop, and one that a crash left is ended by the old version.
     const { count } = db.prepare("SELECT count(*) AS count FROM intents").get() ?? {};
     if (count !== 0) throw new Error("an operation was cut off by a crash: start the earlier version once to end it");
+  },
+  // Where calls of the older version ran is not known, so what became of them is not either.
+  2: (db) => {
+    db.exec(`
+      ALTER TABLE snapshots ADD COLUMN head_generation INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE snapshots ADD COLUMN sealed_tick INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE calls ADD COLUMN head_generation INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE calls ADD COLUMN start_tick INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE calls ADD COLUMN end_tick INTEGER;
+      ${TABLES_OF_HEADS}
+      ${TABLE_OF_PROCESSES}
+    `);
+    rewriteRows(db, "sessions", (row) => ({ ...row, networkPolicy: null, exposures: [] }));
   },
 };
 

@@ -137,7 +137,12 @@ export function toWireResult(callId: string, { result, from }: LedgerAnswer): Ex
   const init: MessageInitShape<typeof ExecuteToolResponseSchema> = {
     toolCallId: callId,
     content: result.content,
-    blocks: [{ block: { case: "text", value: { text: result.content } } }],
+    blocks: (result.blocks ?? [{ kind: "text", text: result.content }]).map((block) => ({
+      block:
+        block.kind === "text"
+          ? { case: "text", value: { text: block.text } }
+          : { case: "image", value: { data: Buffer.from(block.base64, "base64"), mediaType: block.mediaType } },
+    })),
     isError: result.isError,
     exitReason: EXITS[result.exitReason],
     stdout: count(result.stdout),
@@ -172,7 +177,7 @@ export function toWireCapabilities(host: {
     snapshots,
     rollback: snapshots,
     pause: true,
-    launchProcess: false,
+    launchProcess: true,
     deepPause: false,
     pausePreservesProcesses: host.runtime.pausePreservesProcesses === "yes",
     concurrentSandboxes: host.maxSessions,

@@ -6,6 +6,7 @@ import { findMade } from "../session/create.ts";
 import type { ForkedChild } from "../turn/fork.ts";
 import { canonicalRequest } from "./canonical.ts";
 import type { Host } from "./host.ts";
+import { readPolicy } from "./network.ts";
 import { show } from "./show.ts";
 import { signalOf } from "./signal.ts";
 import { parseTtl } from "./ttl.ts";
@@ -13,11 +14,6 @@ import { parseTtl } from "./ttl.ts";
 /** ForkSession: one result for each child. */
 export function forkSession(host: Host): ServiceImpl<typeof SessionService>["forkSession"] {
   return async (request, context) => {
-    if (request.networkPolicy !== undefined) {
-      throw new SandboxError("UNIMPLEMENTED", "network_policy: this host cannot do it yet", {
-        metadata: { field: "network_policy" },
-      });
-    }
     const session = host.registry.get(request.sessionId, principalOf(context));
     host.activity.touch(session);
     const forked = await host.forkSession(
@@ -32,6 +28,7 @@ export function forkSession(host: Host): ServiceImpl<typeof SessionService>["for
         labels: orNull(parseLabels("labels", request.labels)),
         env: orNull(parseVariables("env", request.env)),
         limits: parseResources(request.resources),
+        networkPolicy: readPolicy(host, request.networkPolicy),
         ttlMs: parseTtl("ttl", request.ttl),
       },
       { signal: signalOf(host, request.idempotencyKey, context) },

@@ -1,6 +1,12 @@
 import type { Clock } from "@turnbox/core";
 import type { Logger } from "pino";
+import type { ChangeFiles } from "../file/change-files.ts";
+import type { SessionFiles } from "../file/session-files.ts";
 import type { Health } from "../health/health.ts";
+import type { Network } from "../network/network.ts";
+import type { Ports } from "../network/port/ports.ts";
+import type { UpdateNetworkPolicy } from "../network/update-policy.ts";
+import type { ProcessParts } from "../process/process-parts.ts";
 import type { Records } from "../record/records.ts";
 import type { ContainerLimits, Runtime } from "../runtime/runtime.ts";
 import type { Activity } from "../session/activity.ts";
@@ -15,6 +21,7 @@ import type { RepairSession } from "../session/repair.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Templates } from "../template/templates.ts";
 import type { ExecuteTool } from "../tool/execute.ts";
+import type { ToolCalls } from "../tool/tool-calls.ts";
 import type { CompleteTurn } from "../turn/complete.ts";
 import type { DeleteSnapshot } from "../turn/delete.ts";
 import type { DiffSnapshots } from "../turn/diff/diff-snapshots.ts";
@@ -24,7 +31,7 @@ import type { RollbackSession } from "../turn/rollback.ts";
 import type { CreateSnapshot } from "../turn/snapshot.ts";
 
 /** Everything the services call, put together in compose.ts. */
-export interface Host {
+export interface Host extends ProcessParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly records: Records;
@@ -36,6 +43,8 @@ export interface Host {
   readonly receipts: Receipts;
   readonly templates: Templates;
   readonly health: Health;
+  readonly files: SessionFiles;
+  readonly changeFiles: ChangeFiles;
   /** Aborts when the host stops. */
   readonly stopping: AbortSignal;
   readonly createSession: CreateSession;
@@ -46,12 +55,16 @@ export interface Host {
   readonly repairSession: RepairSession;
   readonly forkSession: ForkSession;
   readonly executeTool: ExecuteTool;
+  readonly toolCalls: ToolCalls;
   readonly completeTurn: CompleteTurn;
   readonly createSnapshot: CreateSnapshot;
   readonly deleteSnapshot: DeleteSnapshot;
   readonly restoreSnapshot: RestoreSnapshot;
   readonly rollbackSession: RollbackSession;
   readonly diffSnapshots: DiffSnapshots;
+  readonly network: Network;
+  readonly ports: Ports;
+  readonly updateNetworkPolicy: UpdateNetworkPolicy;
   readonly maxSessions: number;
   readonly version: string;
   readonly defaults: {

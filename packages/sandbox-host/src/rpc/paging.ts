@@ -13,9 +13,7 @@ export function pageOf<Entry>(
   request: { readonly pageSize: number; readonly pageToken: string } | undefined,
   list: { readonly listName: string; readonly keyOf: (entry: Entry) => string },
 ): { readonly entries: readonly Entry[]; readonly nextPageToken: string } {
-  const size = request === undefined || request.pageSize === 0 ? DEFAULT_PAGE_SIZE : request.pageSize;
-  if (size > MAX_PAGE_SIZE) throw invalidArgument("page.page_size", `must be at most ${MAX_PAGE_SIZE}`);
-  const after = request === undefined || request.pageToken === "" ? null : parseToken(request.pageToken, list.listName);
+  const { size, after } = parsePage(request, list.listName);
   const sorted = [...entries].sort((a, b) => (list.keyOf(a) < list.keyOf(b) ? -1 : 1));
   const rest = after === null ? sorted : sorted.filter((entry) => list.keyOf(entry) > after);
   const page = rest.slice(0, size);
@@ -24,7 +22,18 @@ export function pageOf<Entry>(
   return { entries: page, nextPageToken: more ? formatToken(list.keyOf(last), list.listName) : "" };
 }
 
-function formatToken(key: string, listName: string): string {
+/** How long a page is, and the key that it begins after; null for the first one. */
+export function parsePage(
+  request: { readonly pageSize: number; readonly pageToken: string } | undefined,
+  listName: string,
+): { readonly size: number; readonly after: string | null } {
+  const size = request === undefined || request.pageSize === 0 ? DEFAULT_PAGE_SIZE : request.pageSize;
+  if (size > MAX_PAGE_SIZE) throw invalidArgument("page.page_size", `must be at most ${MAX_PAGE_SIZE}`);
+  const after = request === undefined || request.pageToken === "" ? null : parseToken(request.pageToken, listName);
+  return { size, after };
+}
+
+export function formatToken(key: string, listName: string): string {
   return Buffer.from(JSON.stringify([check(key, listName), key])).toString("base64url");
 }
 

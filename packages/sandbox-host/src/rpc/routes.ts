@@ -6,8 +6,10 @@ import { file_turnbox_host_v1_process, ProcessService } from "@turnbox/protocol/
 import { file_turnbox_host_v1_session, SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { file_turnbox_host_v1_snapshot, SnapshotService } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
 import { file_turnbox_host_v1_tool, ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
+import { createFileService } from "./file-service.ts";
 import type { Host } from "./host.ts";
 import { createHostService } from "./host-service.ts";
+import { createProcessService } from "./process-service.ts";
 import { createSessionService } from "./session-service.ts";
 import { createSnapshotService } from "./snapshot-service.ts";
 import { createToolService } from "./tool-service.ts";
@@ -29,7 +31,7 @@ export function createRoutes(host: Host): (router: ConnectRouter) => void {
     router.service(ToolService, createToolService(host));
     router.service(SnapshotService, createSnapshotService(host));
     router.service(HostService, createHostService(host));
-    router.service(ProcessService, {});
-    router.service(FileService, {});
+    router.service(ProcessService, createProcessService(host));
+    router.service(FileService, createFileService(host));
   };
 }

@@ -1,16 +1,15 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
+  invalidArgument,
   parseEnum,
   parseKey,
   parseLabels,
   parseResources,
   parseSize,
   parseVariables,
-  SandboxError,
 } from "@turnbox/core";
 import { principalOf } from "@turnbox/core/server";
 import {
-  type CreateSessionRequest,
   CreateSessionRequestSchema,
   DestroySessionRequestSchema,
   ExtendSessionRequestSchema,
@@ -26,6 +25,7 @@ import { SESSION_STATES, toWireCapabilities, toWireSession } from "./convert.ts"
 import { parseDrain } from "./drain.ts";
 import { forkSession } from "./fork-session.ts";
 import type { Host } from "./host.ts";
+import { createPortAccess, getNetworkPolicy, readPolicy, updateNetworkPolicy } from "./network.ts";
 import { pageOf } from "./paging.ts";
 import { getSessionStats } from "./session-stats.ts";
 import { show, USAGE_TIMEOUT_MS } from "./show.ts";
@@ -58,7 +58,6 @@ export function createSessionService(host: Host): Partial<ServiceImpl<typeof Ses
 
   return {
     createSession: async (request, context) => {
-      refuseUnbuilt(request);
       const session = await host.createSession(
         {
           tenant: principalOf(context).tenant,
@@ -75,7 +74,8 @@ export function createSessionService(host: Host): Partial<ServiceImpl<typeof Ses
             idleTimeoutMs: parseTtl("idle_timeout", request.idleTimeout),
             onTimeout: parseEnum("on_timeout", request.onTimeout, ON_TIMEOUT),
           },
-          ports: [],
+          ports: parsePorts(request.ports),
+          networkPolicy: readPolicy(host, request.networkPolicy),
         },
         { signal: signalOf(host, request.idempotencyKey, context) },
       );
@@ -160,6 +160,9 @@ export function createSessionService(host: Host): Partial<ServiceImpl<typeof Ses
     },
 
     forkSession: forkSession(host),
+    getNetworkPolicy: getNetworkPolicy(host),
+    updateNetworkPolicy: updateNetworkPolicy(host),
+    createPortAccess: createPortAccess(host),
     watchSessions: watchSessions(host),
     getSessionStats: getSessionStats(host),
 
@@ -178,13 +181,9 @@ export function createSessionService(host: Host): Partial<ServiceImpl<typeof Ses
   };
 }
 
-/** What the contract has and this host cannot do yet is refused, never ignored. */
-function refuseUnbuilt(request: CreateSessionRequest): void {
-  const asked = {
-    ports: request.ports.length > 0,
-    network_policy: request.networkPolicy?.allowOutbound === true || request.networkPolicy?.allowPublicIngress === true,
-  };
-  for (const [field, given] of Object.entries(asked)) {
-    if (given) throw new SandboxError("UNIMPLEMENTED", `${field}: this host cannot do it yet`, { metadata: { field } });
-  }
+/** Ports that a session says it will serve. */
+function parsePorts(ports: readonly number[]): readonly number[] {
+  const valid = ports.every((port) => port >= 1 && port <= 65_535) && ports.length <= 64;
+  if (!valid) throw invalidArgument("ports", "must be at most 64 numbers from 1 to 65535");
+  return [...new Set(ports)];
 }

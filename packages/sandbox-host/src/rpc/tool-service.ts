@@ -1,23 +1,30 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { invalidArgument, parseEnum } from "@turnbox/core";
+import { parseEnum } from "@turnbox/core";
 import { principalOf } from "@turnbox/core/server";
 import {
+  type AttachToolCallResponse,
+  AttachToolCallResponseSchema,
   type ExecuteToolRequest,
   ExecuteToolRequestSchema,
   type ExecuteToolStreamResponse,
   ExecuteToolStreamResponseSchema,
   OnDisconnect,
-  OutputStream,
-  SlowReader,
   type ToolService,
 } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import { CATALOG } from "../tool/catalog.ts";
-import { createFrameChannel } from "../tool/frames.ts";
 import type { LedgerAnswer } from "../tool/ledger.ts";
-import type { Progress, StreamName } from "../tool/output.ts";
+import type { OutputJournal } from "../tool/output-journal.ts";
 import { toWireResult } from "./convert.ts";
 import type { Host } from "./host.ts";
+import {
+  type CallEvent,
+  parseLimits,
+  parseOffset,
+  parseSlowReader,
+  streamCall,
+  type StreamOptions,
+} from "./tool-stream.ts";
 
 const DISCONNECT: ReadonlyMap<number, "continue" | "kill"> = new Map([
   [OnDisconnect.UNSPECIFIED, "continue"],
@@ -25,32 +32,24 @@ const DISCONNECT: ReadonlyMap<number, "continue" | "kill"> = new Map([
   [OnDisconnect.KILL, "kill"],
 ]);
 
-const STREAMS = {
-  stdout: OutputStream.STDOUT,
-  stderr: OutputStream.STDERR,
-} as const satisfies Record<StreamName, OutputStream>;
-
 /** ToolService: parse, run, convert; the stream is paced by its reader. */
 export function createToolService(host: Host): Partial<ServiceImpl<typeof ToolService>> {
   const execute = async (
     request: ExecuteToolRequest,
     context: HandlerContext,
-    onProgress: ((progress: Progress) => Promise<void>) | null,
+    onOutput?: (journal: OutputJournal) => void,
   ): Promise<LedgerAnswer> => {
     const session = host.registry.get(request.sessionId, principalOf(context));
     const onDisconnect = parseEnum("on_disconnect", request.onDisconnect, DISCONNECT);
-    if (request.slowReader !== SlowReader.UNSPECIFIED && request.slowReader !== SlowReader.WAIT) {
-      throw invalidArgument("slow_reader", "this host knows only SLOW_READER_WAIT yet");
-    }
-    if (request.limits !== undefined)
-      throw invalidArgument("limits", "this host takes a call's timeout as params.timeout_ms only yet");
     return await host.executeTool(session, {
       callId: request.toolCallId,
       toolName: request.toolName,
       parameters: request.params ?? {},
       stdin: request.stdin,
       expectedGeneration: request.expectedGeneration,
-      onProgress,
+      onProgress: null,
+      ...(onOutput === undefined ? {} : { onOutput }),
+      limits: parseLimits(request.limits),
       kill: onDisconnect === "kill" ? context.signal : new AbortController().signal,
     });
   };
@@ -65,27 +64,53 @@ export function createToolService(host: Host): Partial<ServiceImpl<typeof ToolSe
           description: tool.description,
           inputSchema: structuredClone(tool.schema) as unknown as JsonObject,
           aliases: [...tool.aliases],
-          readOnly: false,
+          readOnly: tool.effect === "reads",
         })),
       };
     },
 
-    executeTool: async (request, context) => toWireResult(request.toolCallId, await execute(request, context, null)),
+    executeTool: async (request, context) => {
+      parseSlowReader(request.slowReader);
+      return toWireResult(request.toolCallId, await execute(request, context));
+    },
 
     async *executeToolStream(request, context): AsyncGenerator<ExecuteToolStreamResponse> {
       const call = request.call ?? create(ExecuteToolRequestSchema);
-      const channel = createFrameChannel(host.clock);
-      // A stalled reader that vanishes never resumes this generator, so its cleanup hangs on the signal.
-      context.signal.addEventListener("abort", channel.close, { once: true });
-      const answer = execute(call, context, channel.push);
-      answer.then(channel.end, channel.end);
-      for await (const { stream, data, offset } of channel.frames()) {
-        yield create(ExecuteToolStreamResponseSchema, {
-          event: { case: "progress", value: { stream: STREAMS[stream], data, offset: BigInt(offset) } },
-        });
-      }
-      const response = toWireResult(call.toolCallId, await answer);
-      yield create(ExecuteToolStreamResponseSchema, { event: { case: "response", value: response } });
+      const slowReader = parseSlowReader(call.slowReader);
+      const reader = { ...readerOf(host, context), slowReader, from: { stdout: 0, stderr: 0 } };
+      const events = streamCall({ ...reader, missing: "ignore" }, (tell) => execute(call, context, tell));
+      for await (const event of events)
+        yield create(ExecuteToolStreamResponseSchema, { event: toWireEvent(call.toolCallId, event) });
+    },
+
+    async *attachToolCall(request, context): AsyncGenerator<AttachToolCallResponse> {
+      const { toolCallId } = request;
+      const session = host.registry.get(request.sessionId, principalOf(context));
+      const from = {
+        stdout: parseOffset("stdout_offset", request.stdoutOffset),
+        stderr: parseOffset("stderr_offset", request.stderrOffset),
+      };
+      const reader = { ...readerOf(host, context), slowReader: parseSlowReader(request.slowReader), from };
+      const events = streamCall({ ...reader, missing: "count" }, (tell) =>
+        host.toolCalls.attach(session, toolCallId, tell),
+      );
+      for await (const event of events)
+        yield create(AttachToolCallResponseSchema, { event: toWireEvent(toolCallId, event) });
+    },
+
+    cancelToolCall: async (request, context) => {
+      const session = host.registry.get(request.sessionId, principalOf(context));
+      return { wasRunning: await host.toolCalls.cancel(session, request.toolCallId, { signal: context.signal }) };
     },
   };
+}
+
+function readerOf({ clock }: Host, { signal }: HandlerContext): Pick<StreamOptions, "clock" | "signal"> {
+  return { clock, signal };
+}
+
+function toWireEvent(toolCallId: string, event: CallEvent) {
+  return event.kind === "progress"
+    ? ({ case: "progress", value: event.progress } as const)
+    : ({ case: "response", value: toWireResult(toolCallId, event.answer) } as const);
 }

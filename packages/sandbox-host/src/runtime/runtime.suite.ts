@@ -5,6 +5,7 @@ import { call, type RuntimeHarness, type RuntimeTraits } from "./suite/harness.s
 import { killSuite } from "./suite/kill.suite.ts";
 import { quiesceSuite } from "./suite/quiesce.suite.ts";
 import { crashSuite, lifecycleSuite } from "./suite/lifecycle.suite.ts";
+import { spawnSuite } from "./suite/spawn.suite.ts";
 import { statsSuite } from "./suite/stats.suite.ts";
 
 const TEST_TIMEOUT_MS = 60_000;
@@ -38,6 +39,13 @@ export function runtimeSuite(
     });
     describe("ending a process", () => {
       killSuite(() => ({ harness, container }), traits);
+    });
+    describe("a process that outlives the service", () => {
+      spawnSuite(
+        () => ({ harness, container }),
+        () => harness,
+        traits,
+      );
     });
     describe("the life of a container", () => {
       lifecycleSuite(() => harness);

@@ -20,6 +20,15 @@ export interface ContainerSpec {
   readonly rootPath: string;
   readonly hostname: string;
   readonly limits: ContainerLimits;
+  /** Absent means no network but loopback. */
+  readonly network?: ContainerNetwork;
+}
+
+/** A network that was made for a container. */
+export interface ContainerNetwork {
+  readonly netnsPath: string;
+  /** What the sandbox asks for names; it shows as `/etc/resolv.conf`. */
+  readonly nameserver: string;
 }
 
 export interface ExecSpec {
@@ -57,6 +66,62 @@ export interface Execution {
   readonly stderr: Readable;
   readonly exit: Promise<ExecExit>;
   /** Ends the process and everything it started, also what left its process group, and settles when that is verified. */
+  kill(): Promise<void>;
+}
+
+/** A process that nobody waits for: it lives on when the service dies, and is asked about by its directory. */
+export interface SpawnSpec extends Pick<ExecSpec, "argv" | "env" | "cwd"> {
+  /** Opaque, 26 lower-case letters and digits, never used twice. */
+  readonly name: string;
+  /**
+   * A directory of the host that belongs to this process alone and exists. The runtime keeps in it how the process ended,
+   * and a FIFO `input` whose bytes are the process's standard input. The input does not end by itself: see `endInput`.
+   */
+  readonly directory: string;
+  /**
+   * A file of the host that both outputs are appended to. It may be cut to nothing while the process is stopped. One that
+   * grows without end because no service looks after it has the container paused, where the runtime can.
+   */
+  readonly outputPath: string;
+}
+
+/** What a spawned process is found by. */
+export type SpawnedProcess = Pick<SpawnSpec, "name" | "directory">;
+
+/** How a spawned process is. `unknown`: it has ended, and nobody has seen how. */
+export type ProcessLife =
+  | { readonly kind: "running" }
+  | { readonly kind: "exited"; readonly exitCode: number }
+  | { readonly kind: "signaled"; readonly signal: number }
+  | { readonly kind: "oom" }
+  | { readonly kind: "sandbox_lost" }
+  | { readonly kind: "unknown" };
+
+export interface SignalSpec {
+  /** 1 to 64. */
+  readonly signal: number;
+  /** `tree`: the process and everything it started; SIGKILL then settles when all of it is gone. */
+  readonly scope: "process" | "tree";
+}
+
+export interface TerminalSize {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** A process on a terminal. It ends with the service. */
+export interface TerminalExecution {
+  /** What the terminal shows, as it comes; called from the first byte on. */
+  onOutput(listener: (data: Buffer) => void): void;
+  /** Stops and goes on with reading; a terminal that is not read stops its process. */
+  hold(): void;
+  release(): void;
+  /** What is typed. */
+  write(data: Uint8Array): void;
+  resize(size: TerminalSize): void;
+  /** Never rejects, and settles after the last output. */
+  readonly exit: Promise<ExecExit>;
+  /** Ends the process with everything it started. */
   kill(): Promise<void>;
 }
 
@@ -98,6 +163,19 @@ export interface Runtime {
    * it may have run for a while, so such an error says `admitted: "unknown"`; with any other, nothing has run.
    */
   exec(id: string, spec: ExecSpec, call: RuntimeCall): Promise<Execution>;
+  /**
+   * Starts a process that outlives the service, and answers when it runs. As with `exec`, a start that was given up is
+   * undone, and what fails otherwise has run nothing.
+   */
+  spawn(id: string, spec: SpawnSpec, call: RuntimeCall): Promise<{ readonly pid: number }>;
+  /** How a spawned process is, asked by this or a later service. Cheap while it runs. */
+  inspect(id: string, process: SpawnedProcess, call: RuntimeCall): Promise<ProcessLife>;
+  /** Sends a signal to a spawned process. One that has ended is left alone. */
+  signal(id: string, process: SpawnedProcess, spec: SignalSpec, call: RuntimeCall): Promise<void>;
+  /** Ends a spawned process's input, behind what is in it already. Idempotent. */
+  endInput(id: string, process: SpawnedProcess, call: RuntimeCall): Promise<void>;
+  /** Starts a process on a terminal of this size. It is an execution: `quiesce` ends it when its service is gone. */
+  openTerminal(id: string, spec: ExecSpec, size: TerminalSize, call: RuntimeCall): Promise<TerminalExecution>;
   /**
    * Ends what an earlier service started by `exec` in this container and nobody waits for any more, and so nobody ends at
    * its deadline: each execution of another instance whose process still runs, with everything it started. What a

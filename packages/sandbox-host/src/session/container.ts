@@ -1,5 +1,7 @@
 import { randomToken, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
+import type { Network } from "../network/network.ts";
+import { needsNetwork } from "../network/policy.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { HeadRef, Storage } from "../storage/storage.ts";
 import type { Session } from "./session.ts";
@@ -34,16 +36,20 @@ export interface Containers {
 export function createContainers(deps: {
   readonly storage: Storage;
   readonly runtime: Runtime;
+  /** Containers take their networks with them when they end. */
+  readonly network: Network;
   readonly log: Logger;
 }): Containers {
-  const { storage, runtime, log } = deps;
+  const { storage, runtime, network, log } = deps;
   const running = new WeakMap<Session, string>();
   const ensuring = new WeakMap<Session, Promise<string>>();
   const newId = (): string => randomToken(CONTAINER_ID_LENGTH);
 
   const boot: Containers["boot"] = async (session, { head, id }, call) => {
     const { path } = await storage.mountHead(head, call);
-    await runtime.start({ id, rootPath: path, hostname: "turnbox", limits: session.row.limits }, call);
+    const { limits, networkPolicy } = session.row;
+    const attached = needsNetwork(networkPolicy) ? { network: await network.attach(id, networkPolicy, call) } : {};
+    await runtime.start({ id, rootPath: path, hostname: "turnbox", limits, ...attached }, call);
   };
 
   /** The recorded container if it answers; a frozen one is thawed, because the service froze it when it stopped. */

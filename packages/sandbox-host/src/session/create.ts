@@ -1,6 +1,7 @@
 import { newSessionId, parseSessionId, SandboxError } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
 import type { SnapshotRow } from "../record/row.ts";
+import type { NetworkPolicy } from "../network/policy.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import type { Templates } from "../template/templates.ts";
 import type { Reach } from "./crash-point.ts";
@@ -24,6 +25,8 @@ export interface CreateRequest {
   readonly limits: ContainerLimits;
   readonly time: TimePolicy;
   readonly ports: readonly number[];
+  /** Null denies everything. */
+  readonly networkPolicy: NetworkPolicy | null;
 }
 
 interface Call {
@@ -55,7 +58,7 @@ export function createCreateSession(deps: {
       return await fromBase(request, call, async (source) => {
         await deps.assertRoom(call);
         using _place = registry.reserve(id);
-        const { time, ports, tenant, labels, env, limits, quotaBytes } = request;
+        const { time, ports, networkPolicy, tenant, labels, env, limits, quotaBytes } = request;
         const wanted = {
           id,
           tenant,
@@ -64,6 +67,7 @@ export function createCreateSession(deps: {
           limits,
           time,
           ports,
+          networkPolicy,
           quotaBytes,
           refquotaBytes: null,
           turnCounter: 0,

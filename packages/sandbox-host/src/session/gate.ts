@@ -9,6 +9,7 @@ export type GateReason = "ROLLBACK_IN_PROGRESS" | "SESSION_PAUSED" | "SESSION_DE
  */
 export interface Gate {
   readonly inFlight: number;
+  readonly isClosed: boolean;
   /** Takes a place for one call; dispose it when the call has ended. Throws the gate's reason while it is closed. */
   enter(): Disposable;
   /** Keeps new calls out until disposed. */
@@ -24,6 +25,9 @@ export function createGate(): Gate {
   return {
     get inFlight() {
       return inFlight;
+    },
+    get isClosed() {
+      return closed.length > 0;
     },
     enter: () => {
       const reason = closed.at(-1);

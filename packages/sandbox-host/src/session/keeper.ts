@@ -20,14 +20,21 @@ interface Deps {
   readonly expiry: Expiry;
   readonly clock: Clock;
   readonly log: Logger;
-  /** How often the storage is looked after. */
+  /** How often what needs no hurry is looked after. */
   readonly intervalMs: number;
+  /** How long tool calls are known after their end, and how many of each session. */
+  readonly callRetention: { readonly ms: number; readonly perSession: number };
+  /** Outputs of calls that are kept for a while. */
+  readonly outputs: { sweep(): Promise<void> };
 }
 
-/** How long the answers to idempotent requests and tool calls are kept. */
+/** How long the answers to idempotent requests are kept. */
 const RETENTION_MS = 24 * 3_600_000;
-const FORGET_EVERY_MS = 3_600_000;
+const FORGET_EVERY_MS = 300_000;
 const EXPIRE_EVERY_MS = 1_000;
+/** A dead storage daemon takes every session with it, so it is looked for more often than the rest. */
+const STORAGE_EVERY_MS = 3_000;
+const SWEEP_EVERY_MS = 60_000;
 /** How many sandboxes are taken up at once. */
 const LANES = 8;
 
@@ -35,12 +42,14 @@ const LANES = 8;
 export function startKeeper(deps: Deps): AsyncDisposable {
   const stop = new AbortController();
   const options = { intervalMs: deps.intervalMs, signal: stop.signal };
+  const watch = { ...options, intervalMs: Math.min(deps.intervalMs, STORAGE_EVERY_MS) };
   const work = Promise.all([
-    watchStorage(deps, options),
+    watchStorage(deps, watch),
     forget(deps, stop.signal),
     thaw(deps, stop.signal),
     collectHusks(deps, options),
     expire(deps, stop.signal),
+    sweepOutputs(deps, stop.signal),
   ]);
   return {
     [Symbol.asyncDispose]: async () => {
@@ -74,12 +83,24 @@ async function collectHusks(
   }
 }
 
-async function forget({ records, clock, log }: Deps, signal: AbortSignal): Promise<void> {
+async function forget({ records, clock, log, callRetention }: Deps, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    await records.call("forgetBefore", clock.nowMs() - RETENTION_MS).catch((err: unknown) => {
+    const nowMs = clock.nowMs();
+    const calls = { beforeMs: nowMs - callRetention.ms, keepPerSession: callRetention.perSession };
+    const both = [records.call("forgetBefore", nowMs - RETENTION_MS), records.call("forgetCalls", calls)];
+    await Promise.all(both).catch((err: unknown) => {
       log.error({ err }, "old answers could not be dropped");
     });
     await clock.sleep(FORGET_EVERY_MS, { signal }).catch(() => undefined);
+  }
+}
+
+async function sweepOutputs({ outputs, clock, log }: Deps, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await outputs.sweep().catch((err: unknown) => {
+      log.error({ err }, "old outputs could not be dropped");
+    });
+    await clock.sleep(SWEEP_EVERY_MS, { signal }).catch(() => undefined);
   }
 }
 

@@ -1,6 +1,7 @@
 import { type Clock, randomToken, type SessionId } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
 import type { ReceiptRow, SessionRow, Timing } from "../record/row.ts";
+import type { NetworkPolicy } from "../network/policy.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import type { BaseRef, Origin, Storage } from "../storage/storage.ts";
 import type { Reach } from "./crash-point.ts";
@@ -26,6 +27,7 @@ export interface Blueprint {
   readonly limits: ContainerLimits;
   readonly time: TimePolicy;
   readonly ports: readonly number[];
+  readonly networkPolicy: NetworkPolicy | null;
   readonly forkedFrom: SessionRow["forkedFrom"];
   readonly quotaBytes: number | null;
   /** The bound of the first head where it is not `quotaBytes` on top of the origin. */
@@ -122,6 +124,7 @@ function toRow(blueprint: Blueprint, nowMs: number): SessionRow {
     timing: startTiming(time, nowMs),
     refquotaBytes: null,
     container: null,
+    exposures: [],
     parentSnapshot: null,
   };
 }

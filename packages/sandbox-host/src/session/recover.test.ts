@@ -19,7 +19,7 @@ async function restart(rig: Rig, more: { readonly runtime?: Runtime; readonly se
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
   const recovery = await recoverSessions({ ...rig, settle: nothing, ...more, registry, reaper }, CALL);
-  return { ...recovery, registry, removed };
+  return { ...(await recovery.done), registry, removed };
 }
 
 describe("recoverSessions", () => {

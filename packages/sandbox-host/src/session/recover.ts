@@ -1,3 +1,4 @@
+import { type Clock, hasReason } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Records } from "../record/records.ts";
 import type { IntentRow } from "../record/row.ts";
@@ -18,6 +19,7 @@ interface Deps {
   readonly events: SessionEvents;
   readonly reaper: Reaper;
   readonly settle: SettleIntent;
+  readonly clock: Clock;
   readonly log: Logger;
 }
 
@@ -26,6 +28,11 @@ interface Call {
 }
 
 export interface Recovery {
+  /** Settles when everything that an earlier service left has been looked at. Never rejects. */
+  readonly done: Promise<Recovered>;
+}
+
+export interface Recovered {
   /** Tokens of sessions that the storage has and nobody knows of. They are left alone. */
   readonly quarantined: readonly string[];
 }
@@ -34,99 +41,194 @@ export interface Recovery {
 const LANES = 8;
 
 /**
- * What a start does before it serves: joins what is there (datasets, containers) with the records, ends containers that
- * belong to nobody, finishes or undoes what was cut off, and takes up removals again. Containers of living sessions stay;
- * what an earlier service ran in them and waited for is ended. Datasets without a record are reported, never destroyed.
+ * What a start does: joins what is there (datasets, containers) with the records, ends containers that belong to nobody,
+ * finishes or undoes what was cut off, and takes up removals again. Containers of living sessions stay; what an earlier
+ * service ran in them and waited for is ended. Datasets without a record are reported, never destroyed.
  *
- * One session that cannot be brought back is marked as failed and holds up no other. One that has neither a container nor
- * an unfinished operation costs no look at the machine.
+ * It answers when all sessions are known, from the records alone, so that they can be served; the rest goes on behind
+ * it. What was cut off in a session is ended before anything else in its serial order, and its tools wait for that. One
+ * session that cannot be brought back is marked as failed and holds up no other.
  */
 export async function recoverSessions(deps: Deps, call: Call): Promise<Recovery> {
-  const { registry, records, storage, runtime, log } = deps;
-  const [rows, intents, husks, inventory] = await Promise.all([
-    records.call("listSessions", null),
-    records.call("listIntents", null),
-    records.call("listHusks", null),
-    storage.inventory(call),
-  ]);
-  // A container holds its head: strays go first, or what they stand on could not be removed.
-  const owned = new Set(rows.map(({ container }) => container));
-  const strays = (await runtime.list(call)).filter((id) => !owned.has(id));
-  await inParallel(strays, LANES, (id) =>
-    attempt(log, "a container that belongs to nobody cannot be ended", () => runtime.stop(id, call)),
-  );
-  const foundByToken = new Map(inventory.map((found) => [found.token, found]));
+  const { registry, records, clock } = deps;
+  const startedMs = clock.nowMs();
+  const [rows, intents] = await Promise.all([records.call("listSessions", null), records.call("listIntents", null)]);
   const intentByToken = new Map(intents.map((intent) => [intent.token, intent]));
-  const sessions = rows.map((row) => createSession(row, deps));
-  for (const session of sessions) registry.add(session);
-  await inParallel(sessions, LANES, async (session) => {
-    const { token } = session.row;
-    await takeUp(deps, { session, found: foundByToken.get(token), intent: intentByToken.get(token) }, call);
+  const returning: Returning[] = [];
+  for (const row of rows) {
+    const session = createSession(row, deps);
+    registry.add(session);
+    if (row.phase.kind === "creating")
+      await session.commit((made) => ({ ...made, phase: { kind: "destroying", sinceMs: made.createdAtMs } }));
+    if (session.row.phase.kind === "destroying") {
+      session.lifetime.abort();
+      session.gate.close("SESSION_DESTROYING");
+    } else {
+      returning.push(queueReturn(deps, { session, intent: intentByToken.get(row.token) }, call));
+    }
+  }
+  return { done: finish(deps, { returning, startedMs }, call) };
+}
+
+/** A session that is brought back when its turn comes; until then it waits at the head of its serial order. */
+interface Returning {
+  readonly session: Session;
+  readonly begin: () => Promise<void>;
+}
+
+function queueReturn(
+  deps: Deps,
+  { session, intent }: { readonly session: Session; readonly intent: IntentRow | undefined },
+  call: Call,
+): Returning {
+  const turn = Promise.withResolvers<undefined>();
+  // What was cut off may have left files and container half-way.
+  const closed = intent === undefined ? undefined : session.gate.close("ROLLBACK_IN_PROGRESS");
+  const done = session.serial.run(async () => {
+    await turn.promise;
+    try {
+      await bringBack(deps, { session, intent }, call);
+    } finally {
+      closed?.[Symbol.dispose]();
+    }
   });
-  const known = new Set([...rows, ...husks].map(({ token }) => token));
-  const quarantined = inventory.map(({ token }) => token).filter((token) => !known.has(token));
+  return {
+    session,
+    begin: () => {
+      turn.resolve(undefined);
+      return done;
+    },
+  };
+}
+
+async function bringBack(
+  deps: Deps,
+  { session, intent }: { readonly session: Session; readonly intent: IntentRow | undefined },
+  call: Call,
+): Promise<void> {
+  const { container } = session.row;
+  try {
+    if (intent !== undefined) await deps.settle(session, intent);
+    if (container !== null) await deps.runtime.quiesce(container, call);
+  } catch (thrown) {
+    session.leftover = intent ?? null;
+    await fail(deps, session, thrown);
+  }
+}
+
+async function fail({ log }: Deps, session: Session, thrown: unknown): Promise<void> {
+  log.error({ err: thrown, sessionId: session.row.id }, "a session cannot be brought back");
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const canFail = (kind: string): boolean => kind === "active" || kind === "paused";
+  await session.commit((row) => (canFail(row.phase.kind) ? { ...row, phase: { kind: "failed", message } } : row));
+}
+
+async function finish(
+  deps: Deps,
+  { returning, startedMs }: { readonly returning: readonly Returning[]; readonly startedMs: number },
+  call: Call,
+): Promise<Recovered> {
+  const { registry, log } = deps;
+  // A container holds its head: strays go first, or what they stand on could not be removed.
+  await attempt(log, "containers that belong to nobody cannot be ended", () => endStrays(deps, call));
+  for (const session of registry.all()) if (session.row.phase.kind === "destroying") deps.reaper.remove(session);
+  await inParallel(returning, LANES, async ({ session, begin }) => {
+    await attempt(log, `session ${session.row.id} cannot be brought back`, begin);
+  });
+  let quarantined: readonly string[] = [];
+  await attempt(log, "records and storage could not be compared", async () => {
+    const inventory = await deps.storage.inventory(call);
+    const found = new Map(inventory.map((place) => [place.token, place]));
+    await inParallel(returning, LANES, async ({ session }) => {
+      const compare = (): Promise<void> => compareWith(deps, { session, startedMs, found }, call);
+      await attempt(log, `session ${session.row.id} cannot be compared`, () => session.serial.run(compare));
+    });
+    quarantined = await findUnknown(deps, inventory, call);
+  });
   for (const token of quarantined) log.warn({ token }, "files of a session that has no record are left alone");
   return { quarantined };
 }
 
-interface Returning {
-  readonly session: Session;
-  readonly found: SessionInventory | undefined;
-  readonly intent: IntentRow | undefined;
+async function endStrays({ records, runtime, registry, log }: Deps, call: Call): Promise<void> {
+  const present = await runtime.list(call);
+  // Read after the list: a container that was booted meanwhile has its record before it is there.
+  const rows = [...(await records.call("listSessions", null)), ...registry.all().map(({ row }) => row)];
+  const intents = await records.call("listIntents", null);
+  const owned = new Set<string | null>([
+    ...rows.map(({ container }) => container),
+    ...intents.map((intent) => (intent.kind === "rollback" ? intent.container : null)),
+  ]);
+  const strays = present.filter((id) => !owned.has(id));
+  await inParallel(strays, LANES, (id) =>
+    attempt(log, "a container that belongs to nobody cannot be ended", () => runtime.stop(id, call)),
+  );
 }
 
-async function takeUp(deps: Deps, returning: Returning, call: Call): Promise<void> {
-  const { session } = returning;
-  if (session.row.phase.kind === "creating")
-    await session.commit((made) => ({ ...made, phase: { kind: "destroying", sinceMs: made.createdAtMs } }));
-  if (session.row.phase.kind === "destroying") {
-    session.lifetime.abort();
-    session.gate.close("SESSION_DESTROYING");
-    deps.reaper.remove(session);
-    return;
-  }
-  await bringBack(deps, returning, call);
-  await reportMissingSnapshots(deps, returning);
-}
-
-async function bringBack(deps: Deps, { session, found, intent }: Returning, call: Call): Promise<void> {
-  const { runtime, log } = deps;
-  const { container, headGeneration } = session.row;
-  try {
-    if (!(found?.heads ?? []).some(({ generation }) => generation === headGeneration)) {
-      throw new Error("the session's files are not in the storage");
-    }
-    if (intent !== undefined) await deps.settle(session, intent);
-    if (container !== null) await runtime.quiesce(container, call);
-  } catch (thrown) {
-    session.leftover = intent ?? null;
-    log.error({ err: thrown, sessionId: session.row.id }, "a session cannot be brought back");
-    const message = thrown instanceof Error ? thrown.message : String(thrown);
-    await session.commit((row) => (row.phase.kind === "failed" ? row : { ...row, phase: { kind: "failed", message } }));
-    return;
-  }
-  await unmountOldHeads(deps, { session, found }, call);
-}
-
-/** A snapshot that is gone takes nothing with it: its row stays, so that nobody is told that it never was. */
-async function reportMissingSnapshots({ records, log }: Deps, { session, found }: Returning): Promise<void> {
-  const { id: sessionId, token } = session.row;
-  const there = new Set(found?.snapshots);
-  const rows = await records.call("listSnapshots", token);
-  const missing = rows.filter(({ name }) => !there.has(name)).map(({ name }) => name);
-  if (missing.length > 0) log.error({ sessionId, missing }, "snapshots are not in the storage");
-}
-
-async function unmountOldHeads(
-  { storage, log }: Deps,
-  { session, found }: Omit<Returning, "intent">,
+/** What the storage has of a session, against what the session needs. The session may have gone on since it was read. */
+async function compareWith(
+  deps: Deps,
+  {
+    session,
+    startedMs,
+    found,
+  }: {
+    readonly session: Session;
+    readonly startedMs: number;
+    readonly found: ReadonlyMap<string, SessionInventory>;
+  },
   call: Call,
 ): Promise<void> {
-  const { token, headGeneration } = session.row;
-  for (const { generation, mounted } of found?.heads ?? []) {
-    if (mounted === "no" || generation === headGeneration) continue;
-    await attempt(log, "an old head stays mounted", () => storage.unmountHead({ token, generation }, call));
+  const { storage, records, log } = deps;
+  const { row } = session;
+  if (row.phase.kind === "destroying") return;
+  const place = found.get(row.token);
+  const heads = place?.heads ?? [];
+  if (!heads.some(({ generation }) => generation === row.headGeneration)) await assertHead(deps, session, call);
+  for (const { token, generation, mounted } of heads) {
+    if (mounted === "no" || generation === session.row.headGeneration) continue;
+    await attempt(log, "an old head stays mounted", async () => {
+      await storage.unmountHead({ token, generation }, call).catch((thrown: unknown) => {
+        // It went with what was cut off.
+        if (!hasReason(thrown, "SESSION_NOT_FOUND")) throw thrown;
+      });
+    });
   }
+  // A snapshot that is gone takes nothing with it: its row stays, so that nobody is told that it never was.
+  const there = new Set(place?.snapshots);
+  const missing = (await records.call("listSnapshots", row.token))
+    .filter(({ name, createdAtMs }) => createdAtMs <= startedMs && !there.has(name))
+    .map(({ name }) => name);
+  if (missing.length > 0) log.error({ sessionId: row.id, missing }, "snapshots are not in the storage");
+}
+
+async function assertHead(deps: Deps, session: Session, call: Call): Promise<void> {
+  try {
+    await deps.storage.headBytes(session.head, call);
+  } catch (thrown) {
+    if (!hasReason(thrown, "SESSION_NOT_FOUND")) throw thrown;
+    await fail(deps, session, new Error("the session's files are not in the storage"));
+  }
+}
+
+/** Sessions are made and removed while this looks, so what seems unknown is looked at twice. */
+async function findUnknown(
+  { records, storage, registry }: Deps,
+  inventory: readonly SessionInventory[],
+  call: Call,
+): Promise<readonly string[]> {
+  const [rows, husks] = await Promise.all([records.call("listSessions", null), records.call("listHusks", null)]);
+  const sessions = registry.all().map(({ row }) => row);
+  const known = new Set([...rows, ...husks, ...sessions].map(({ token }) => token));
+  const unknown: string[] = [];
+  for (const { token } of inventory) {
+    if (known.has(token)) continue;
+    const isThere = await storage.usedBytes(token, call).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) unknown.push(token);
+  }
+  return unknown;
 }
 
 async function attempt(log: Logger, message: string, work: () => Promise<void>): Promise<void> {

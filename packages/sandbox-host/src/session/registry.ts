@@ -11,6 +11,8 @@ export interface Registry {
   readonly size: number;
   /** Places taken by creates that have not ended. */
   readonly reserved: number;
+  /** How many sessions have gone since the start. */
+  readonly removals: number;
   /** Takes the id; dispose to give it back. Throws `SESSION_EXISTS` or `MAX_SESSIONS_REACHED`. */
   reserve(id: SessionId): Disposable;
   add(session: Session): void;
@@ -26,12 +28,16 @@ export interface Registry {
 export function createRegistry(options: { readonly maxSessions: number; readonly events: SessionEvents }): Registry {
   const sessions = new Map<string, Session>();
   const reserved = new Set<string>();
+  let removals = 0;
   return {
     get size() {
       return sessions.size;
     },
     get reserved() {
       return reserved.size;
+    },
+    get removals() {
+      return removals;
     },
     reserve: (id) => {
       if (sessions.has(id) || reserved.has(id)) {
@@ -49,6 +55,7 @@ export function createRegistry(options: { readonly maxSessions: number; readonly
     remove: (session) => {
       if (sessions.get(session.row.id) !== session) return;
       sessions.delete(session.row.id);
+      removals += 1;
       options.events.publish("destroyed", session);
     },
     find: (id) => sessions.get(id),

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog, type Log } from "@turnbox/core";
 import { createManualClock, type ManualClock } from "@turnbox/core/testing";
+import { createFakeNetwork } from "../network/fake/fake-network.ts";
 import { openRecords, type Records } from "../record/records.ts";
 import type { SessionRow, SnapshotRow } from "../record/row.ts";
 import { createFakeMachine, createFakeRuntime, type FakeRuntime } from "../runtime/fake/fake-runtime.ts";
@@ -62,7 +63,7 @@ export async function createRig(): Promise<Rig> {
     registry,
     activity: createActivity({ clock }),
     receipts: createReceipts({ records, clock }),
-    containers: createContainers({ storage, runtime, log }),
+    containers: createContainers({ storage, runtime, network: createFakeNetwork(), log }),
     add: async (more = {}) => {
       count += 1;
       const row = rowOf(`s${count}`, { createdAtMs: clock.nowMs(), ...more });
@@ -100,6 +101,8 @@ export function rowOf(id: string, more: Partial<SessionRow> = {}): SessionRow {
     limits: {},
     timing: { ttlMs: null, expiresAtMs: null, idleTimeoutMs: null, onTimeout: "destroy" },
     ports: [],
+    networkPolicy: null,
+    exposures: [],
     forkedFrom: null,
     quotaBytes: null,
     refquotaBytes: null,

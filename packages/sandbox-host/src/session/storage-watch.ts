@@ -1,12 +1,15 @@
 import { type Clock, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
+import type { Records } from "../record/records.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { HeadRef, Storage } from "../storage/storage.ts";
 import type { Containers } from "./container.ts";
 import type { Registry } from "./registry.ts";
+import type { Session } from "./session.ts";
 
 interface Deps {
   readonly registry: Registry;
+  readonly records: Records;
   readonly storage: Storage;
   readonly runtime: Runtime;
   readonly containers: Containers;
@@ -18,24 +21,41 @@ const HEAL_TIMEOUT_MS = 60_000;
 
 /**
  * Ends the containers on heads that the storage had to mount again: what they have open is dead, and files that they
- * wrote just before may be lost. Their sessions go on under a new generation.
+ * wrote just before may be lost. Their sessions go on under a new generation, and tool calls that finished since their
+ * last snapshots are in doubt.
  */
 export async function replaceLostContainers(
-  { registry, runtime, containers, log }: Omit<Deps, "storage" | "clock">,
+  { registry, records, runtime, containers, log }: Omit<Deps, "storage" | "clock">,
   remounted: readonly HeadRef[],
   call: { readonly signal: AbortSignal },
 ): Promise<void> {
   for (const { token, generation } of remounted) {
     const session = registry.all().find(({ row }) => row.token === token && row.headGeneration === generation);
-    if (session === undefined || session.row.container === null) continue;
-    const { container } = session.row;
-    log.warn({ sessionId: session.row.id, container }, "the storage died under a container");
-    await runtime.stop(container, call);
-    containers.suspect(session);
-    await session.commit((row) =>
-      row.container === container ? { ...row, container: null, generation: row.generation + 1 } : row,
-    );
+    if (session === undefined) continue;
+    log.warn({ sessionId: session.row.id, container: session.row.container }, "the storage died under a session");
+    await loseFiles({ runtime, containers }, session, call);
   }
+  // What belongs to nobody, or to a head that is not live, has nothing to doubt.
+  await records.call("forgetLostHeads", remounted);
+}
+
+/** What the session wrote since its last snapshot may be lost, and what it had open is: it begins a new generation. */
+export async function loseFiles(
+  { runtime, containers }: Pick<Deps, "runtime" | "containers">,
+  session: Session,
+  call: { readonly signal: AbortSignal },
+): Promise<void> {
+  const { container } = session.row;
+  if (container !== null) await runtime.stop(container, call);
+  containers.suspect(session);
+  await session.commit(
+    (row) => ({
+      ...row,
+      container: row.container === container ? null : row.container,
+      generation: row.generation + 1,
+    }),
+    { calls: "doubt" },
+  );
 }
 
 /** Looks after the storage until aborted: one that has died is opened again, and what stood on it is replaced. */
@@ -43,7 +63,7 @@ export async function watchStorage(
   deps: Deps,
   options: { readonly intervalMs: number; readonly signal: AbortSignal },
 ): Promise<void> {
-  const { storage, clock, log } = deps;
+  const { records, storage, clock, log } = deps;
   const isOver = (): boolean => options.signal.aborted;
   while (!isOver()) {
     await clock.sleep(options.intervalMs, { signal: options.signal }).catch(() => undefined);
@@ -52,7 +72,8 @@ export async function watchStorage(
     try {
       if ((await storage.status(call)).state !== "unavailable") continue;
       log.warn("the storage does not serve; opening it again");
-      const { remounted } = await storage.open(call);
+      const onRemounted = (heads: readonly HeadRef[]): Promise<void> => records.call("noteLostHeads", heads);
+      const { remounted } = await storage.open({ ...call, onRemounted });
       await replaceLostContainers(deps, remounted, call);
       log.info({ remounted: remounted.length }, "the storage serves again");
     } catch (thrown) {

@@ -134,9 +134,12 @@ export interface Storage {
    *
    * `remounted` are the heads that had to be mounted again because the storage daemon had died. Containers that were
    * started on them hold dead files for ever, and what was written last may be lost: the caller ends those containers.
-   * A head is told until an `open` that names it has succeeded, also by another instance.
+   * A head is told until an `open` that names it has succeeded, also by another instance. `onRemounted` is called with
+   * them before they are forgotten; where it fails, so does `open`, and the next one tells them again.
    */
-  open(call: StorageCall): Promise<{ readonly remounted: readonly HeadRef[] }>;
+  open(
+    call: StorageCall & { readonly onRemounted?: (heads: readonly HeadRef[]) => Promise<void> },
+  ): Promise<{ readonly remounted: readonly HeadRef[] }>;
   /**
    * Looks whether the storage serves, mounts included, and answers within seconds whatever hangs: `unavailable` where the
    * daemon is dead or silent, where a mount does not answer, and where the signal's own timeout passes first.

@@ -1,158 +1,67 @@
-import { type Clock, hasReason, SandboxError } from "@turnbox/core";
-import type { Logger } from "pino";
-import type { ExecExit, ExecSpec, Execution, Runtime } from "../runtime/runtime.ts";
-import type { Containers } from "../session/container.ts";
-import { assertGeneration } from "../session/generation.ts";
+import { createHash } from "node:crypto";
+import { invalidArgument } from "@turnbox/core";
 import type { Session } from "../session/session.ts";
+import { DEFAULT_BASH_TIMEOUT_MS } from "./bash-tool.ts";
 import { environmentOf } from "./environment.ts";
 import { NotStarted } from "./ledger.ts";
-import { drainOutput, type Kept, type Progress, textOf } from "./output.ts";
 import type { Parameters } from "./parameters.ts";
-import type { ExitReason, ToolResult } from "./result.ts";
+import type { ToolResult } from "./result.ts";
+import type { CommandCall, RunCommand } from "./run-command.ts";
+import { absolutePath } from "./working-directory.ts";
 
-export interface BashCall {
+export interface BashCall extends CommandCall {
+  readonly callId: string;
   readonly parameters: Parameters;
-  readonly stdin: Uint8Array;
-  readonly expectedGeneration: number | undefined;
-  readonly onProgress: ((progress: Progress) => Promise<void>) | null;
-  /** Kills the call with everything it started. */
-  readonly kill: AbortSignal;
 }
 
-/** Runs a command in the session's resident container. A command that fails is a result; only the sandbox can fail. */
 export type RunBash = (session: Session, call: BashCall) => Promise<ToolResult>;
 
-const DEFAULT_TIMEOUT_MS = 120_000;
+interface BashParameters {
+  readonly cmd: string;
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly timeout_ms?: number;
+  readonly background?: boolean;
+}
 
+/** Starts the command and leaves it alone; it hears of nobody's end and reads nothing. */
+const BACKGROUND_SCRIPT = `bash -c "$1" </dev/null >"$2" 2>&1 &
+printf 'Process %s runs in the background. Its output goes to %s.\\n' "$!" "$2"`;
+const START_TIMEOUT_MS = 10_000;
+
+/** Runs a command with bash. */
 export function createRunBash(deps: {
-  readonly runtime: Runtime;
-  readonly containers: Containers;
-  readonly clock: Clock;
-  readonly log: Logger;
+  readonly runCommand: RunCommand;
   /** What a call may take where it does not say. */
   readonly toolTimeoutMs: number;
-  /** How much of each output the result keeps. */
-  readonly keepBytes: number;
 }): RunBash {
-  const { runtime, containers, clock } = deps;
   return async (session, call) => {
-    const {
-      cmd,
-      cwd,
-      env,
-      timeout_ms: timeoutMs,
-    } = call.parameters as {
-      readonly cmd: string;
-      readonly cwd?: string;
-      readonly env?: Readonly<Record<string, string>>;
-      readonly timeout_ms?: number;
-    };
-    const startedMs = clock.monotonicMs();
-    const execution = await start(session, call, {
-      argv: ["bash", "-c", cmd],
-      env: environmentOf(session.row.env, env ?? {}),
-      cwd: cwd ?? "/workspace",
-      deadlineMs: timeoutMs ?? Math.min(DEFAULT_TIMEOUT_MS, deps.toolTimeoutMs),
+    const { cmd, cwd, env, timeout_ms: timeoutMs, background } = call.parameters as unknown as BashParameters;
+    const place = { env: environmentOf(session.row.env, env ?? {}), cwd: absolutePath(cwd ?? ".") };
+    if (background !== true) {
+      const deadlineMs = timeoutMs ?? call.limits?.timeoutMs ?? Math.min(DEFAULT_BASH_TIMEOUT_MS, deps.toolTimeoutMs);
+      return await deps.runCommand(session, call, { ...place, argv: ["bash", "-c", cmd], deadlineMs });
+    }
+    assertForBackground(call);
+    return await deps.runCommand(session, call, {
+      ...place,
+      argv: ["bash", "-c", BACKGROUND_SCRIPT, "bash", cmd, outputPathOf(call.callId)],
+      deadlineMs: START_TIMEOUT_MS,
     });
-    const { generation } = session.row;
-    const onKill = (): void => {
-      execution.kill().catch((thrown: unknown) => {
-        // The runtime has ended the container in the last resort; what is left is found by the next look at it.
-        containers.suspect(session);
-        deps.log.error({ err: thrown, sessionId: session.row.id }, "a tool could not be killed");
-      });
-    };
-    call.kill.addEventListener("abort", onKill, { once: true });
-    if (call.kill.aborted) onKill();
-    try {
-      execution.stdin.on("error", () => undefined);
-      execution.stdin.end(call.stdin);
-      const output = await drainOutput(execution, { keepBytes: deps.keepBytes, onProgress: call.onProgress });
-      const exit = await execution.exit;
-      if (exit.kind === "sandbox_lost" || exit.kind === "oom") containers.suspect(session);
-      return toResult({ exit, output, generation, durationMs: clock.monotonicMs() - startedMs });
-    } finally {
-      call.kill.removeEventListener("abort", onKill);
-    }
-  };
-
-  /** Starts the command; in a fresh container where the old one turns out to be dead. What fails here had no effect. */
-  async function start(session: Session, call: BashCall, spec: ExecSpec): Promise<Execution> {
-    const attempt = async (): Promise<Execution> => {
-      const container = await containers.ensure(session, { signal: call.kill });
-      assertGeneration(session, call.expectedGeneration);
-      return await runtime.exec(container, spec, { signal: call.kill });
-    };
-    try {
-      return await attempt().catch(async (thrown: unknown) => {
-        // A container that is frozen or dead; `ensure` thaws or replaces it.
-        if (!hasReason(thrown, "SANDBOX_LOST", "INVALID_STATE")) throw thrown;
-        containers.suspect(session);
-        return await attempt();
-      });
-    } catch (cause) {
-      throw SandboxError.from(cause).admitted === "no" || hasReason(cause, "SANDBOX_LOST")
-        ? new NotStarted("refused", { cause })
-        : cause;
-    }
-  }
-}
-
-function toResult(ended: {
-  readonly exit: ExecExit;
-  readonly output: Readonly<Record<"stdout" | "stderr", Kept>>;
-  readonly generation: number;
-  readonly durationMs: number;
-}): ToolResult {
-  const { stdout, stderr } = ended.output;
-  const { exitCode, exitReason } = endOf(ended.exit);
-  return {
-    content: contentOf(stdout, stderr, ended.exit),
-    isError: exitCode !== 0,
-    exitCode,
-    exitReason,
-    stdout: { totalBytes: stdout.totalBytes, truncatedBytes: stdout.totalBytes - stdout.bytes.length },
-    stderr: { totalBytes: stderr.totalBytes, truncatedBytes: stderr.totalBytes - stderr.bytes.length },
-    durationMs: Math.round(ended.durationMs),
-    tier: 2,
-    generation: ended.generation,
-    snapshotId: null,
   };
 }
 
-/** The exit code follows the shell's custom: 124 after a timeout, 128 + n after signal n. */
-function endOf(exit: ExecExit): { readonly exitCode: number | null; readonly exitReason: ExitReason } {
-  switch (exit.kind) {
-    case "exited":
-      return { exitCode: exit.exitCode, exitReason: "exited" };
-    case "signaled":
-      return { exitCode: 128 + exit.signal, exitReason: "killed" };
-    case "timed_out":
-      return { exitCode: 124, exitReason: "timed_out" };
-    case "killed":
-      return { exitCode: 137, exitReason: "killed" };
-    case "oom":
-      return { exitCode: 137, exitReason: "oom" };
-    case "sandbox_lost":
-      return { exitCode: null, exitReason: "sandbox_lost" };
-  }
+function assertForBackground({ parameters, stdin }: BashCall): void {
+  const problem =
+    parameters["timeout_ms"] !== undefined
+      ? invalidArgument("params.timeout_ms", "has no meaning together with background")
+      : stdin.length > 0
+        ? invalidArgument("stdin", "a command in the background has none")
+        : null;
+  if (problem !== null) throw new NotStarted("refused", { cause: problem });
 }
 
-const NOTES: Readonly<Partial<Record<ExecExit["kind"], string>>> = {
-  timed_out: "[the command ran into its timeout and was killed]",
-  killed: "[the command was killed]",
-  oom: "[the sandbox ran out of memory and was killed]",
-  sandbox_lost: "[the sandbox died]",
-};
-
-/** Standard output, then standard error, then what a reader has to know beyond them. */
-function contentOf(stdout: Kept, stderr: Kept, exit: ExecExit): string {
-  const part = (kept: Kept, name: string): string => {
-    const dropped = kept.totalBytes - kept.bytes.length;
-    return dropped === 0 ? textOf(kept) : `${textOf(kept)}\n[${dropped} more bytes of ${name} are not shown]`;
-  };
-  const parts = [part(stdout, "stdout"), part(stderr, "stderr"), NOTES[exit.kind] ?? ""];
-  return parts
-    .filter((text) => text !== "")
-    .reduce((text, next) => (text === "" || text.endsWith("\n") ? text + next : `${text}\n${next}`), "");
+/** Call ids may hold anything printable, slashes too. */
+function outputPathOf(callId: string): string {
+  return `/tmp/turnbox-bg-${createHash("sha256").update(callId).digest("hex").slice(0, 16)}.log`;
 }

@@ -4,12 +4,16 @@ import { assertGeneration } from "../session/generation.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Session } from "../session/session.ts";
 import type { SnapshotTool } from "../turn/tool-snapshot.ts";
-import type { RunBash } from "./bash.ts";
-import { findTool, type ToolName } from "./catalog.ts";
-import { type Ledger, type LedgerAnswer, NotStarted } from "./ledger.ts";
+import { type CallLimits, checkLimits } from "./call-limits.ts";
+import { findTool } from "./catalog.ts";
+import { type Ledger, type LedgerAnswer, type LedgerEntry, NotStarted } from "./ledger.ts";
 import type { Progress } from "./output.ts";
+import type { OutputJournal } from "./output-journal.ts";
+import type { ToolOutputs } from "./outputs.ts";
 import { checkParameters, type Parameters } from "./parameters.ts";
 import type { ToolResult } from "./result.ts";
+import type { RunTool } from "./run-tool.ts";
+import type { RunningCalls } from "./running-calls.ts";
 
 export interface ToolCall {
   readonly callId: string;
@@ -19,55 +23,89 @@ export interface ToolCall {
   readonly expectedGeneration: number | undefined;
   /** Called for each piece of output; the tool waits for it. Null reads without a reader. */
   readonly onProgress: ((progress: Progress) => Promise<void>) | null;
+  /** Told of the call's output, which it can be read from; also where the call joins one in flight. */
+  readonly onOutput?: (journal: OutputJournal) => void;
   /** Kills the call. */
   readonly kill: AbortSignal;
+  readonly limits?: CallLimits;
 }
 
 /** Runs a tool of the catalog in a session, exactly once for its call id. */
 export type ExecuteTool = (session: Session, call: ToolCall) => Promise<LedgerAnswer>;
+
+type Work = (session: Session, call: ToolCall) => Promise<ToolResult>;
 
 const SNAPSHOT_TIMEOUT_MS = 60_000;
 const MAX_STDIN_BYTES = 4 * 1024 * 1024;
 
 export function createExecuteTool(deps: {
   readonly ledger: Ledger;
-  readonly runBash: RunBash;
+  readonly runTool: RunTool;
   readonly activity: Activity;
+  readonly outputs: ToolOutputs;
+  readonly running: RunningCalls;
   /** Absent where the host takes no snapshots for tools. */
   readonly snapshotTool?: SnapshotTool | undefined;
 }): ExecuteTool {
-  const run: Record<ToolName, (session: Session, call: ToolCall) => Promise<ToolResult>> = {
-    bash: (session, call) => deps.runBash(session, call),
-  };
-
   return async (session, call) => {
     const tool = findTool(call.toolName);
     checkCallId(call.callId);
     checkParameters(tool, call.parameters);
     if ("env" in call.parameters)
       parseVariables("params.env", call.parameters["env"] as Readonly<Record<string, string>>);
-    if (call.stdin.length > MAX_STDIN_BYTES)
-      throw invalidArgument("stdin", `must have at most ${MAX_STDIN_BYTES} bytes`);
-    const payload = canonicalJson([tool.name, call.parameters, Buffer.from(call.stdin).toString("base64")]);
-    return await deps.ledger.once(session, { callId: call.callId, payload }, async () => {
-      const result = await inGate(session, call, () =>
-        run[tool.name](session, {
-          ...call,
-          kill: AbortSignal.any([call.kill, session.lifetime.signal, session.interrupt]),
-        }),
-      );
-      // Outside of the gate: an operation that waits for the tools to end is ahead of the snapshot in the session's order.
-      return deps.snapshotTool === undefined || result.isError
-        ? result
-        : { ...result, snapshotId: await snapshot(deps.snapshotTool, session, { ...call, ...result }) };
-    });
+    checkStdin(call.stdin, tool.tier);
+    const limits = call.limits ?? {};
+    checkLimits(limits, tool.tier);
+    const run = (at: Session, checked: ToolCall): Promise<ToolResult> => deps.runTool(at, tool, checked);
+    if (tool.effect === "reads")
+      return await deps.running.track(session, call.callId, (cancelled) => read(session, { ...call, cancelled, run }));
+    const payload = canonicalJson([
+      tool.name,
+      call.parameters,
+      Buffer.from(call.stdin).toString("base64"),
+      ...(Object.keys(limits).length === 0 ? [] : [limits]),
+    ]);
+    using _following = call.onOutput && deps.outputs.follow(session, call.callId, call.onOutput);
+    return await deps.running.track(session, call.callId, (cancelled) =>
+      deps.ledger.once(session, { callId: call.callId, payload }, async () => {
+        const kill = AbortSignal.any([call.kill, cancelled, session.lifetime.signal, session.interrupt]);
+        const entry = await inGate(session, { ...call, kill }, run);
+        const { result } = entry;
+        if (deps.snapshotTool === undefined || result.isError) return entry;
+        // Outside of the gate: an operation that waits for the tools to end is ahead of the snapshot in the session's order.
+        const snapshotId = await snapshot(deps.snapshotTool, session, { ...call, ...result });
+        return { ...entry, result: { ...result, snapshotId } };
+      }),
+    );
   };
 
-  async function inGate(session: Session, call: ToolCall, work: () => Promise<ToolResult>): Promise<ToolResult> {
-    using _place = enter(session, call);
-    deps.activity.touch(session);
+  /** Pure reads are tool calls that leave no trace: the same id reads again. */
+  async function read(
+    session: Session,
+    { cancelled, run, ...call }: ToolCall & { readonly cancelled: AbortSignal; readonly run: Work },
+  ): Promise<LedgerAnswer> {
     try {
-      return await work();
+      using _place = enter(session, call);
+      deps.activity.touch(session);
+      const kill = AbortSignal.any([call.kill, cancelled, session.lifetime.signal, session.interrupt]);
+      return { result: await run(session, { ...call, kill }), from: "run" };
+    } catch (thrown) {
+      throw thrown instanceof NotStarted ? thrown.cause : thrown;
+    }
+  }
+
+  async function inGate(session: Session, call: ToolCall, work: Work): Promise<LedgerEntry> {
+    using _place = enter(session, call);
+    using output = deps.outputs.begin(session, call.callId);
+    deps.activity.touch(session);
+    // The head stays as it is while a call is inside the gate.
+    const { headGeneration } = session.row;
+    const onProgress = async (progress: Progress): Promise<void> => {
+      await output.journal.append(progress);
+      await call.onProgress?.(progress);
+    };
+    try {
+      return { result: await work(session, { ...call, onProgress }), headGeneration };
     } finally {
       deps.activity.touch(session);
     }
@@ -92,6 +130,11 @@ function enter(session: Session, call: ToolCall): Disposable {
   } catch (cause) {
     throw new NotStarted("refused", { cause });
   }
+}
+
+function checkStdin({ length }: Uint8Array, tier: 1 | 2): void {
+  if (length > 0 && tier === 1) throw invalidArgument("stdin", "is for tools that run code");
+  if (length > MAX_STDIN_BYTES) throw invalidArgument("stdin", `must have at most ${MAX_STDIN_BYTES} bytes`);
 }
 
 function checkCallId(callId: string): void {

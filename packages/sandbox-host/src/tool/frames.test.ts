@@ -1,52 +1,172 @@
-import { describe, expect, it } from "@jest/globals";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { systemClock } from "@turnbox/core";
-import { createFrameChannel } from "./frames.ts";
-import type { Progress } from "./output.ts";
+import { createFrameReader } from "./frames.ts";
+import { createOutputJournal, type Frame, type OutputJournal, type SlowReader } from "./output-journal.ts";
+import type { Offsets } from "./output-segment.ts";
 
-const piece = (stream: Progress["stream"], text: string, offset: number): Progress => ({
-  stream,
-  data: Buffer.from(text),
-  offset,
+const MiB = 1024 * 1024;
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "turnbox-frames-"));
+});
+afterEach(async () => {
+  await rm(directory, { recursive: true });
 });
 
-async function readAll(frames: AsyncIterable<Progress>): Promise<string[]> {
+function createJournal(maxBytes = Number.POSITIVE_INFINITY): OutputJournal {
+  let usedBytes = 0;
+  const journal: OutputJournal = createOutputJournal({
+    pathOf: (segment) => join(directory, String(segment)),
+    makeRoom: async (bytes) => {
+      while (usedBytes + bytes > maxBytes) {
+        const freed = await journal.dropOldest();
+        if (freed === 0) return false;
+        usedBytes -= freed;
+      }
+      usedBytes += bytes;
+      return true;
+    },
+  });
+  return journal;
+}
+
+const readerOf = (journal: OutputJournal, more: { from?: Offsets; slowReader?: SlowReader } = {}) => {
+  const reader = createFrameReader({ clock: systemClock, slowReader: "wait", ...more });
+  reader.bind(journal);
+  return reader;
+};
+
+async function readAll(frames: AsyncIterable<Frame>): Promise<string[]> {
   const seen: string[] = [];
-  for await (const { stream, data, offset } of frames) seen.push(`${stream}@${offset}:${Buffer.from(data).toString()}`);
+  for await (const { stream, data, offset, droppedBytes } of frames) {
+    const text = Buffer.from(data).toString();
+    seen.push(`${stream}@${offset}:${text}${droppedBytes === 0 ? "" : `(${droppedBytes} lost)`}`);
+  }
   return seen;
 }
 
-describe("createFrameChannel", () => {
+/** Bytes that tell where they belong. */
+function pattern(offset: number, length: number): Buffer {
+  const data = Buffer.alloc(length);
+  for (let at = 0; at + 4 <= length; at += 4) data.writeUInt32LE(offset + at, at);
+  return data;
+}
+
+async function collect(frames: AsyncIterable<Frame>): Promise<{ readonly bytes: Buffer; readonly lost: number }> {
+  const parts: Uint8Array[] = [];
+  let lost = 0;
+  for await (const { data, droppedBytes } of frames) {
+    parts.push(data);
+    lost += droppedBytes;
+  }
+  return { bytes: Buffer.concat(parts), lost };
+}
+
+const add = (journal: OutputJournal, stream: "stdout" | "stderr", text: string) =>
+  journal.append({ stream, data: Buffer.from(text) });
+
+const tick = () => new Promise((resolve) => void setImmediate(resolve));
+
+describe("a reader of a call's output", () => {
   it("joins neighbouring pieces of one stream and keeps the order between streams", async () => {
-    const channel = createFrameChannel(systemClock);
-    const reading = readAll(channel.frames());
-    await channel.push(piece("stdout", "a", 0));
-    await channel.push(piece("stdout", "b", 1));
-    await channel.push(piece("stderr", "x", 0));
-    await channel.push(piece("stdout", "c", 2));
-    channel.end();
+    const journal = createJournal();
+    const reading = readAll(readerOf(journal).frames());
+    await add(journal, "stdout", "a");
+    await add(journal, "stdout", "b");
+    await add(journal, "stderr", "x");
+    await add(journal, "stdout", "c");
+    journal.end();
     expect(await reading).toEqual(["stdout@0:ab", "stderr@0:x", "stdout@2:c"]);
   });
 
-  it("sends a small piece without waiting for more", async () => {
-    const channel = createFrameChannel(systemClock);
-    await channel.push(piece("stdout", "a", 0));
-    const iterator = channel.frames()[Symbol.asyncIterator]();
-    expect(Buffer.from(((await iterator.next()).value as Progress).data).toString()).toBe("a");
-    channel.end();
+  it("gets a small piece without waiting for more", async () => {
+    const journal = createJournal();
+    await add(journal, "stdout", "a");
+    const iterator = readerOf(journal).frames()[Symbol.asyncIterator]();
+    expect(Buffer.from(((await iterator.next()).value as Frame).data).toString()).toBe("a");
+    journal.end();
     expect((await iterator.next()).done).toBe(true);
   });
 
-  it("makes the tool wait while a megabyte is queued, and lets it go on when the reader is gone", async () => {
-    const channel = createFrameChannel(systemClock);
+  it("makes the tool wait while it is a megabyte behind, and lets it go on at once when it is gone", async () => {
+    const journal = createJournal();
+    const reader = readerOf(journal);
     let released = false;
-    const pushing = channel.push({ stream: "stdout", data: new Uint8Array(1024 * 1024), offset: 0 }).then(() => {
+    const pushing = journal.append({ stream: "stdout", data: new Uint8Array(MiB) }).then(() => {
       released = true;
     });
-    await new Promise((resolve) => void setImmediate(resolve));
+    for (let turn = 0; turn < 20; turn += 1) await tick();
     expect(released).toBe(false);
-    channel.close();
+    reader.close();
     await pushing;
-    await channel.push(piece("stdout", "dropped", 1024 * 1024));
-    expect(await readAll(channel.frames())).toEqual([]);
+    await add(journal, "stdout", "heard by nobody");
+    expect(await readAll(reader.frames())).toEqual([]);
+  });
+
+  it("that stalls does not hold up another one", async () => {
+    const journal = createJournal();
+    readerOf(journal);
+    const reading = collect(readerOf(journal).frames());
+    for (let at = 0; at < 8; at += 1) await journal.append({ stream: "stdout", data: pattern(at * MiB, MiB) });
+    journal.end();
+    expect((await reading).bytes.equals(pattern(0, 8 * MiB))).toBe(true);
+  });
+
+  it("begins at its offsets, also long after the end, and gets every byte from there", async () => {
+    const journal = createJournal();
+    for (let at = 0; at < 6; at += 1) await journal.append({ stream: "stdout", data: pattern(at * MiB, MiB) });
+    await add(journal, "stderr", "0123");
+    journal.end();
+    const from = { stdout: 3 * MiB + 17, stderr: 2 };
+    const frames: Frame[] = [];
+    for await (const frame of readerOf(journal, { from }).frames()) frames.push(frame);
+    const stdout = Buffer.concat(frames.filter(({ stream }) => stream === "stdout").map(({ data }) => data));
+    expect(stdout.equals(pattern(0, 6 * MiB).subarray(from.stdout))).toBe(true);
+    expect(frames.filter(({ stream }) => stream === "stderr").map(({ data }) => Buffer.from(data).toString())).toEqual([
+      "23",
+    ]);
+    expect(journal.memoryBytes).toBeLessThan(2 * MiB);
+    await journal.remove();
+    expect(await readdir(directory)).toEqual([]);
+  });
+
+  it("that drops never makes the tool wait, and is told of every byte that it does not get", async () => {
+    const journal = createJournal();
+    const reader = readerOf(journal, { slowReader: "drop" });
+    for (let at = 0; at < 16; at += 1) await journal.append({ stream: "stdout", data: new Uint8Array(MiB / 2) });
+    await add(journal, "stderr", "x");
+    journal.end();
+    const { bytes, lost } = await collect(reader.frames());
+    expect(lost).toBeGreaterThan(0);
+    expect(bytes.length + lost).toBe(8 * MiB + 1);
+  });
+
+  it("is told how much is gone where the room for output did not suffice", async () => {
+    const journal = createJournal(2 * MiB);
+    for (let at = 0; at < 8; at += 1) await journal.append({ stream: "stdout", data: pattern(at * MiB, MiB) });
+    await add(journal, "stdout", "end");
+    journal.end();
+    const { bytes, lost } = await collect(readerOf(journal).frames());
+    expect(lost).toBe(6 * MiB);
+    expect(bytes.subarray(0, 2 * MiB).equals(pattern(6 * MiB, 2 * MiB))).toBe(true);
+    expect((await readdir(directory)).length).toBe(2);
+  });
+
+  it("sees that a silent call lives, and ends where no output comes", async () => {
+    const clock = { ...systemClock, sleep: () => Promise.resolve() };
+    const reader = createFrameReader({ clock, slowReader: "wait" });
+    const iterator = reader.frames()[Symbol.asyncIterator]();
+    expect((await iterator.next()).value).toEqual({
+      stream: "stdout",
+      data: new Uint8Array(),
+      offset: 0,
+      droppedBytes: 0,
+    });
+    reader.finish();
+    expect((await iterator.next()).done).toBe(true);
   });
 });

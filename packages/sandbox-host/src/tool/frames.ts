@@ -1,106 +1,103 @@
 import type { Clock } from "@turnbox/core";
-import type { Progress } from "./output.ts";
+import type { Cursor, Frame, OutputJournal, SlowReader } from "./output-journal.ts";
+import type { Offsets } from "./output-segment.ts";
 
 /** How long a small frame waits for company. */
 const LINGER_MS = 10;
 /** A frame of this size goes at once. */
 const READY_BYTES = 64 * 1024;
-/** No frame and no queue is larger: frames grow up to it while output is waiting. */
+/** No frame is larger: frames grow up to it while output is waiting. */
 const MAX_BYTES = 1024 * 1024;
+/** A silent stream says so often that it lives, by a frame without bytes. */
+const KEEPALIVE_MS = 15_000;
 
 /**
- * Between a tool and one reader of its output: small pieces that come close together leave as one frame, and the tool
- * waits while the queue is full. After `close` the tool runs on without a reader.
+ * One reader of a call's output: small pieces that come close together leave as one frame. It is told of the call's
+ * journal when there is one, and ends with it.
  */
-export interface FrameChannel {
-  /** Takes a piece of output; settles when there is room for the next. */
-  readonly push: (progress: Progress) => Promise<void>;
-  /** No more output comes; the reader gets what is queued, then the end. */
-  readonly end: () => void;
-  /** The reader is gone; what is queued is dropped. */
+export interface FrameReader {
+  /** This is the output to read; a second one is not looked at. */
+  readonly bind: (journal: OutputJournal) => void;
+  /** No journal comes any more. */
+  readonly finish: () => void;
+  /** The reader is gone; the tool does not wait for it any longer. */
   readonly close: () => void;
-  readonly frames: () => AsyncIterable<Progress>;
+  readonly frames: () => AsyncIterable<Frame>;
 }
 
-export function createFrameChannel(clock: Clock): FrameChannel {
-  let queue: Progress[] = [];
-  let queuedBytes = 0;
-  let state: "open" | "ended" | "closed" = "open";
-  let wakeReader: (() => void) | null = null;
-  let wakeTool: (() => void)[] = [];
+export function createFrameReader(options: {
+  readonly clock: Clock;
+  readonly from?: Offsets;
+  readonly slowReader: SlowReader;
+}): FrameReader {
+  const { clock, slowReader, from = { stdout: 0, stderr: 0 } } = options;
+  let source: { readonly journal: OutputJournal; readonly cursor: Cursor } | null = null;
+  let state: "open" | "finished" | "closed" = "open";
+  let wake: (() => void) | null = null;
 
   const changed = (): void => {
-    wakeReader?.();
-    wakeReader = null;
+    wake?.();
+    wake = null;
   };
-  const releaseTool = (): void => {
-    for (const wake of wakeTool) wake();
-    wakeTool = [];
-  };
-  const nextChange = (): Promise<void> =>
+  const nextChange = (): Promise<"changed"> =>
     new Promise((resolve) => {
-      wakeReader = resolve;
+      wake = () => {
+        resolve("changed");
+      };
     });
+  const availableBytes = (): number => source?.cursor.availableBytes ?? 0;
+  const isOver = (): boolean =>
+    state === "closed" || (source === null ? state === "finished" : source.journal.state === "ended");
 
-  /** Waits until a frame is worth sending: it is large, it has lingered, or nothing more comes. */
-  const ready = async (): Promise<void> => {
-    while (queue.length === 0 && state === "open") await nextChange();
-    const linger = new AbortController();
-    const over = clock.sleep(LINGER_MS, { signal: linger.signal }).then(
+  const isClosed = (): boolean => state === "closed";
+  const alive = (): Frame => {
+    const offset = source?.cursor.next.stdout ?? 0;
+    return { stream: "stdout", data: new Uint8Array(), offset, droppedBytes: 0 };
+  };
+
+  /** Waits while `isEarly`, at most so long; answers whether the time passed first. */
+  const wait = async (ms: number, isEarly: () => boolean): Promise<"changed" | "over"> => {
+    const enough = new AbortController();
+    const over = clock.sleep(ms, { signal: enough.signal }).then(
       () => "over" as const,
       () => "over" as const,
     );
-    while (queuedBytes < READY_BYTES && state === "open") {
-      if ((await Promise.race([over, nextChange()])) === "over") break;
-    }
-    linger.abort();
-  };
-
-  /** The oldest pieces of one stream, joined. */
-  const take = (): Progress | null => {
-    const first = queue[0];
-    if (first === undefined) return null;
-    let count = 0;
-    let bytes = 0;
-    for (const piece of queue) {
-      if (piece.stream !== first.stream || (count > 0 && bytes + piece.data.length > MAX_BYTES)) break;
-      count += 1;
-      bytes += piece.data.length;
-    }
-    const data = Buffer.concat(queue.slice(0, count).map((piece) => piece.data));
-    queue = queue.slice(count);
-    queuedBytes -= bytes;
-    if (queuedBytes < MAX_BYTES) releaseTool();
-    return { stream: first.stream, data, offset: first.offset };
+    let last: "changed" | "over" = "changed";
+    while (last === "changed" && isEarly() && !isOver()) last = await Promise.race([over, nextChange()]);
+    enough.abort();
+    return last;
   };
 
   return {
-    push: async (progress) => {
-      if (state !== "open") return;
-      queue.push(progress);
-      queuedBytes += progress.data.length;
+    bind: (journal) => {
+      if (source !== null || state === "closed") return;
+      source = { journal, cursor: journal.read({ from, slowReader, onChange: changed }) };
       changed();
-      if (queuedBytes >= MAX_BYTES) await new Promise<void>((resolve) => void wakeTool.push(resolve));
     },
-    end: () => {
-      if (state === "open") state = "ended";
+    finish: () => {
+      if (state === "open") state = "finished";
       changed();
-      releaseTool();
     },
     close: () => {
       state = "closed";
-      queue = [];
-      queuedBytes = 0;
+      source?.cursor.close();
       changed();
-      releaseTool();
     },
     async *frames() {
       for (;;) {
-        await ready();
-        const frame = take();
+        if ((await wait(KEEPALIVE_MS, () => availableBytes() === 0)) === "over") {
+          yield alive();
+          continue;
+        }
+        await wait(LINGER_MS, () => availableBytes() < READY_BYTES);
+        if (isClosed()) return;
+        const isLast = isOver();
+        const frame = (await source?.cursor.take(MAX_BYTES)) ?? null;
         if (frame !== null) yield frame;
-        else if (state !== "open") return;
+        else if (isLast) break;
       }
+      yield* source?.cursor.takeDropped() ?? [];
+      source?.cursor.close();
     },
   };
 }

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { type Clock, SandboxError } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
 import type { Session } from "../session/session.ts";
+import { answerOf } from "./ledger-answer.ts";
 import type { ToolResult } from "./result.ts";
 
 /** A call that the ledger knows by its id. */
@@ -17,13 +18,24 @@ export interface LedgerAnswer {
   readonly from: "store" | "run";
 }
 
+/** What a call came to, and the head that it worked on. */
+export interface LedgerEntry {
+  readonly result: ToolResult;
+  readonly headGeneration: number;
+}
+
 /**
  * Runs effectful calls exactly once: `started` is durable before the effect, the result before the answer. The same id
- * joins the call in flight or gets the stored result. A call whose end was not recorded is `OUTCOME_UNKNOWN`, for ever; a
- * call that was refused before it began leaves no trace.
+ * joins the call in flight or gets the stored result. A call whose end was not recorded, and one whose effect may be lost,
+ * is `OUTCOME_UNKNOWN`; one whose effect a rollback discarded is `CALL_ROLLED_BACK` until an undo brings it back; a call
+ * that was refused before it began leaves no trace.
  */
 export interface Ledger {
-  once(session: Session, call: LedgerCall, run: () => Promise<ToolResult>): Promise<LedgerAnswer>;
+  once(session: Session, call: LedgerCall, run: () => Promise<LedgerEntry>): Promise<LedgerAnswer>;
+  /** The answer to a call that was made before, in flight or ended; `TOOL_CALL_NOT_FOUND` where there was none. */
+  recall(session: Session, callId: string): Promise<LedgerAnswer>;
+  /** Throws `TOOL_CALL_NOT_FOUND` where no call of this id was ever begun, or it is no longer kept. */
+  assertKnown(session: Session, callId: string): Promise<void>;
 }
 
 /** Refusals that come before any effect, so that the same id may be sent again. */
@@ -38,22 +50,19 @@ export function createLedger(deps: { readonly records: Records; readonly clock: 
   const perform = async (
     session: Session,
     call: { readonly token: string; readonly callId: string; readonly payloadHash: string },
-    run: () => Promise<ToolResult>,
+    run: () => Promise<LedgerEntry>,
   ): Promise<ToolResult> => {
-    await records.call("startCall", {
-      ...call,
-      generation: session.row.generation,
-      status: "started",
-      result: null,
-      atMs: clock.nowMs(),
-    });
+    const { generation, headGeneration } = session.row;
+    await records.call("startCall", { ...call, generation, headGeneration, atMs: clock.nowMs() });
+    const { token, callId } = call;
     try {
-      const result = await run();
-      await records.call("finishCall", { token: call.token, callId: call.callId, result: JSON.stringify(result) });
-      return result;
+      const entry = await run();
+      const result = JSON.stringify(entry.result);
+      await records.call("finishCall", { token, callId, result, headGeneration: entry.headGeneration });
+      return entry.result;
     } catch (thrown) {
       if (!(thrown instanceof NotStarted)) throw thrown;
-      await records.call("forgetCall", { token: call.token, callId: call.callId });
+      await records.call("forgetCall", { token, callId });
       throw thrown.cause;
     }
   };
@@ -76,7 +85,7 @@ export function createLedger(deps: { readonly records: Records; readonly clock: 
         const known = await records.call("findCall", { token, callId });
         if (known !== null) {
           assertSame(known.payloadHash, payloadHash, callId);
-          const result = storedResult(known.result, callId);
+          const result = answerOf(known);
           answer.resolve(result);
           return { result, from: "store" };
         }
@@ -90,7 +99,27 @@ export function createLedger(deps: { readonly records: Records; readonly clock: 
         inFlight.delete(place);
       }
     },
+
+    recall: async (session, callId) => {
+      const { token } = session.row;
+      const running = inFlight.get(`${token}/${callId}`);
+      if (running !== undefined) return { result: await running.result, from: "store" };
+      const known = await records.call("findCall", { token, callId });
+      if (known === null) throw notFound(callId);
+      return { result: answerOf(known), from: "store" };
+    },
+
+    assertKnown: async ({ row: { token } }, callId) => {
+      if (inFlight.has(`${token}/${callId}`)) return;
+      if ((await records.call("findCall", { token, callId })) === null) throw notFound(callId);
+    },
   };
+}
+
+function notFound(callId: string): SandboxError {
+  return new SandboxError("TOOL_CALL_NOT_FOUND", `there is no tool call ${JSON.stringify(callId)}`, {
+    metadata: { toolCallId: callId },
+  });
 }
 
 function assertSame(first: string, second: string, callId: string): void {
@@ -98,15 +127,4 @@ function assertSame(first: string, second: string, callId: string): void {
   throw new SandboxError("IDEMPOTENCY_CONFLICT", `tool call ${JSON.stringify(callId)} was made with other arguments`, {
     metadata: { toolCallId: callId },
   });
-}
-
-function storedResult(stored: string | null, callId: string): ToolResult {
-  if (stored !== null) return JSON.parse(stored) as ToolResult;
-  throw new SandboxError(
-    "OUTCOME_UNKNOWN",
-    `tool call ${JSON.stringify(callId)} was started and its end was not recorded`,
-    {
-      metadata: { toolCallId: callId },
-    },
-  );
 }

@@ -1,5 +1,5 @@
 import { invalidArgument } from "@turnbox/core";
-import type { ParameterSchema, Tool } from "./catalog.ts";
+import type { ListSchema, NumberSchema, ParameterSchema, TextSchema, Tool } from "./schema.ts";
 
 export type Parameters = Readonly<Record<string, unknown>>;
 
@@ -23,24 +23,41 @@ export function checkParameters(tool: Tool, parameters: Parameters): void {
 function problemOf(schema: ParameterSchema, value: unknown): string | null {
   switch (schema.type) {
     case "string":
-      return typeof value === "string" ? problemOfText(schema, value) : "must be a string";
+      return problemOfText(schema, value);
     case "integer":
-      if (!Number.isInteger(value)) return "must be a whole number";
-      return (value as number) < schema.minimum || (value as number) > schema.maximum
-        ? `must be from ${schema.minimum} to ${schema.maximum}`
-        : null;
+      return problemOfNumber(schema, value);
     case "boolean":
       return typeof value === "boolean" ? null : "must be true or false";
+    case "array":
+      return problemOfList(schema, value);
     case "object":
       return isStringMap(value) ? null : "must be an object whose values are strings without NUL characters";
   }
 }
 
-function problemOfText(schema: Extract<ParameterSchema, { readonly type: "string" }>, value: string): string | null {
+function problemOfText(schema: TextSchema, value: unknown): string | null {
+  if (typeof value !== "string") return "must be a string";
   if (value.includes("\0")) return "must not contain a NUL character";
+  if (!value.isWellFormed()) return "must be Unicode without lone surrogates";
   if (value.length < (schema.minLength ?? 0)) return "must not be empty";
-  const { maxLength } = schema;
-  return maxLength !== undefined && value.length > maxLength ? `must have at most ${maxLength} characters` : null;
+  const { maxLength, pattern } = schema;
+  if (maxLength !== undefined && value.length > maxLength) return `must have at most ${maxLength} characters`;
+  return pattern !== undefined && !new RegExp(pattern, "u").test(value) ? `must match ${pattern}` : null;
+}
+
+function problemOfNumber({ minimum, maximum }: NumberSchema, value: unknown): string | null {
+  if (typeof value !== "number" || !Number.isInteger(value)) return "must be a whole number";
+  return value < minimum || value > maximum ? `must be from ${minimum} to ${maximum}` : null;
+}
+
+function problemOfList({ items, minItems, maxItems }: ListSchema, value: unknown): string | null {
+  if (!Array.isArray(value)) return "must be a list of strings";
+  if (value.length < minItems || value.length > maxItems) return `must have from ${minItems} to ${maxItems} entries`;
+  for (const [index, item] of value.entries()) {
+    const problem = problemOfText({ ...items, description: "" }, item);
+    if (problem !== null) return `entry ${index} ${problem}`;
+  }
+  return null;
 }
 
 function isStringMap(value: unknown): value is Readonly<Record<string, string>> {

@@ -6,9 +6,16 @@ export interface OutputCount {
   readonly truncatedBytes: number;
 }
 
+/** A part of a result. */
+export type ContentBlock =
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "image"; readonly mediaType: string; readonly base64: string };
+
 /** What a tool call answers with, and what the ledger keeps of it. */
 export interface ToolResult {
   readonly content: string;
+  /** The parts of the content; absent where it is one text. */
+  readonly blocks?: readonly ContentBlock[];
   /** Whether the tool did not do what was asked. */
   readonly isError: boolean;
   readonly exitCode: number | null;

@@ -1,6 +1,7 @@
 import { invalidArgument, newSessionId, parseSessionId, SandboxError, type SessionId } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
 import type { SessionRow, SnapshotRow } from "../record/row.ts";
+import type { NetworkPolicy } from "../network/policy.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import type { Made } from "../session/create.ts";
 import type { Reach } from "../session/crash-point.ts";
@@ -30,6 +31,7 @@ export interface ForkRequest {
   readonly labels: Readonly<Record<string, string>> | null;
   readonly env: Readonly<Record<string, string>> | null;
   readonly limits: ContainerLimits;
+  readonly networkPolicy: NetworkPolicy | null;
   readonly ttlMs: number | null;
 }
 
@@ -150,7 +152,7 @@ function assertForkable(session: Session, { expectedGeneration, snapshotId }: Fo
 export function blueprintOf(
   parent: SessionRow,
   origin: SnapshotRow,
-  given: Pick<ForkRequest, "labels" | "env" | "limits" | "ttlMs"> & { readonly id: SessionId },
+  given: Pick<ForkRequest, "labels" | "env" | "limits" | "networkPolicy" | "ttlMs"> & { readonly id: SessionId },
 ): Blueprint {
   const { ttlMs, idleTimeoutMs, onTimeout } = parent.timing;
   return {
@@ -163,6 +165,7 @@ export function blueprintOf(
     limits: { ...parent.limits, ...given.limits },
     time: { ttlMs: given.ttlMs ?? ttlMs, idleTimeoutMs, onTimeout },
     ports: [],
+    networkPolicy: given.networkPolicy ?? parent.networkPolicy,
     forkedFrom: { sessionId: parent.id, snapshotId: origin.id },
     quotaBytes: parent.quotaBytes,
     refquotaBytes: parent.refquotaBytes,

@@ -52,7 +52,7 @@ export function createRestoreSnapshot(deps: {
           const snapshot = await findSnapshot(records, session, request.snapshotId);
           await deps.assertRoom(call);
           using _place = registry.reserve(id);
-          const given = { id, labels: null, env: null, limits: {}, ttlMs: null };
+          const given = { id, labels: null, env: null, limits: {}, networkPolicy: null, ttlMs: null };
           const row = await maker.make({ ...blueprintOf(session.row, snapshot, given), ports }, call);
           const result = { id: row.id, token: row.token };
           await maker.admit([row], receiptOf(result));

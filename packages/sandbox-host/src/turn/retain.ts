@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { Records } from "../record/records.ts";
 import type { SnapshotRow } from "../record/row.ts";
 import type { Intents } from "../session/intent.ts";
+import type { Registry } from "../session/registry.ts";
 import type { Session } from "../session/session.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { DropSnapshot } from "./drop.ts";
@@ -18,8 +19,19 @@ export interface Retention {
 }
 
 const TIMEOUT_MS = 60_000;
+/** What was found in use is tried again after this many passes, whatever else happened. */
+const TRY_AGAIN_AFTER = 10;
+
+/** Snapshots of a session that something depended on when they were tried. */
+interface InUse {
+  readonly ids: Set<string>;
+  /** How many sessions had gone by then: each may have been a fork of it. */
+  readonly removals: number;
+  passes: number;
+}
 
 export function createRetention(deps: {
+  readonly registry: Registry;
   readonly records: Records;
   readonly storage: Storage;
   readonly intents: Intents;
@@ -28,8 +40,21 @@ export function createRetention(deps: {
   /** 0 is no limit. */
   readonly maxSnapshots: number;
 }): Retention {
-  const { records, storage, intents, dropSnapshot, log, maxSnapshots } = deps;
+  const { registry, records, storage, intents, dropSnapshot, log, maxSnapshots } = deps;
   const scheduled = new WeakSet<Session>();
+  const inUse = new WeakMap<Session, InUse>();
+
+  /** Trying costs several commands, and in a session with old branches most would be in vain. */
+  const knownInUse = (session: Session): Set<string> => {
+    const known = inUse.get(session);
+    if (known?.removals === registry.removals && known.passes < TRY_AGAIN_AFTER) {
+      known.passes += 1;
+      return known.ids;
+    }
+    const fresh: InUse = { ids: new Set(), removals: registry.removals, passes: 0 };
+    inUse.set(session, fresh);
+    return fresh.ids;
+  };
 
   const retain = async (session: Session): Promise<void> => {
     const call = { signal: AbortSignal.timeout(TIMEOUT_MS) };
@@ -37,7 +62,10 @@ export function createRetention(deps: {
     // A branch that has lost its last snapshot frees what it stood on, so a second look may find more.
     for (let dropped = 1; dropped > 0; ) {
       dropped = await dropSurplus(session, call);
-      if (dropped > 0 && session.row.headGeneration > 1) await storage.collectHeads(session.head, call);
+      if (dropped > 0 && session.row.headGeneration > 1) {
+        const gone = await storage.collectHeads(session.head, call);
+        if (gone.length > 0) inUse.delete(session);
+      }
     }
   };
 
@@ -45,10 +73,15 @@ export function createRetention(deps: {
     const snapshots = await records.call("listSnapshots", session.row.token);
     let surplus = snapshots.length - maxSnapshots;
     let dropped = 0;
+    if (surplus <= 0) return 0;
+    const skipped = knownInUse(session);
     for (const snapshot of snapshots) {
       if (surplus <= 0 || session.lifetime.signal.aborted) break;
-      if (snapshot.id === session.row.parentSnapshot) continue;
-      if (!(await tryDrop(session, snapshot, call))) continue;
+      if (snapshot.id === session.row.parentSnapshot || skipped.has(snapshot.id)) continue;
+      if (!(await tryDrop(session, snapshot, call))) {
+        skipped.add(snapshot.id);
+        continue;
+      }
       surplus -= 1;
       dropped += 1;
     }

@@ -52,6 +52,7 @@ export const fork = (test: TestHost, session: Session, more: Partial<ForkRequest
       labels: null,
       env: null,
       limits: {},
+      networkPolicy: null,
       ttlMs: null,
       ...more,
     },

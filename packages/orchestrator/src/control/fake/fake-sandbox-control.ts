@@ -5,9 +5,11 @@ import type {
   CreateSandboxRequest,
   ForkResult,
   ForkSandboxRequest,
+  ProcessRef,
   Sandbox,
   SandboxCapabilities,
   SandboxControl,
+  SandboxProcess,
   SandboxSession,
   SandboxState,
   Template,
@@ -91,10 +93,14 @@ export function createFakeSandboxControl(options: FakeControlOptions): FakeSandb
     held.set(sandboxId, { sandbox, tenant: call.tenant });
     return sandbox;
   };
-  const missing = (operation: Operation) => (_request: unknown, call: ControlCall) =>
-    perform(operation, call, (): never => {
-      throw new SandboxError("UNIMPLEMENTED", `${operation} is not offered by the fake`);
-    });
+
+  const processes = new Map<string, SandboxProcess>();
+  const findProcess = ({ sandboxId, processId }: ProcessRef, call: ControlCall): SandboxProcess => {
+    get(sandboxId, call);
+    const process = processes.get(`${sandboxId} ${processId}`);
+    if (process === undefined) throw new SandboxError("PROCESS_NOT_FOUND", `there is no process ${processId}`);
+    return process;
+  };
 
   const assertRoom = (): void => {
     const limit = capabilities.concurrentSandboxes;
@@ -199,9 +205,21 @@ export function createFakeSandboxControl(options: FakeControlOptions): FakeSandb
     pauseSandbox: ({ sandboxId }, call) => perform("pauseSandbox", call, () => setState(sandboxId, "paused", call)),
     resumeSandbox: ({ sandboxId }, call) => perform("resumeSandbox", call, () => setState(sandboxId, "active", call)),
     forkSandbox: (request, call) => perform("forkSandbox", call, () => fork(request, call)),
-    launchProcess: missing("launchProcess"),
-    killProcess: missing("killProcess"),
-    getProcessStatus: missing("getProcessStatus"),
+    launchProcess: (request, call) =>
+      perform("launchProcess", call, () => {
+        get(request.sandboxId, call);
+        const processId = `p${processes.size + 1}`;
+        const port = request.exposePort === 0 ? "" : `127.0.0.1:${request.exposePort}`;
+        const process: SandboxProcess = { processId, address: port, status: "running" };
+        processes.set(`${request.sandboxId} ${processId}`, process);
+        return process;
+      }),
+    killProcess: (request, call) =>
+      perform("killProcess", call, () => {
+        const { processId, address } = findProcess(request, call);
+        processes.set(`${request.sandboxId} ${processId}`, { processId, address, status: "exited" });
+      }),
+    getProcessStatus: (request, call) => perform("getProcessStatus", call, () => findProcess(request, call)),
     importTemplate: (request, call) =>
       perform("importTemplate", call, async () => {
         const digest = createHash("sha256");

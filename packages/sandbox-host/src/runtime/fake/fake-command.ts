@@ -9,7 +9,7 @@ const KILLED: CommandExit = { kind: "signaled", signal: "SIGKILL", deadline: "ke
 export interface FakeCommandRequest {
   readonly program: FakeProgram;
   readonly container: ContainerSpec;
-  readonly spec: ExecSpec;
+  readonly spec: Pick<ExecSpec, "argv" | "env" | "cwd">;
   breathe(): Promise<void>;
 }
 

@@ -52,6 +52,26 @@ export const FAKE_PROGRAMS: Readonly<Record<string, FakeProgram>> = {
     await writeFile(process.hostPath(path), text);
     return 0;
   },
+  /** append PATH TEXT [hang]: adds a line to a file, and then runs on until it is killed, if it is told to. */
+  append: async (process) => {
+    const [, path = "", text = "", then] = process.argv;
+    await appendFile(process.hostPath(path), `${text}\n`);
+    if (then === "hang" && !process.signal.aborted)
+      await new Promise((resolve) => {
+        process.signal.addEventListener("abort", resolve, { once: true });
+      });
+    return 0;
+  },
+  /** flood BYTES: writes so many bytes, at the pace of whoever reads them. */
+  flood: async (process) => {
+    const total = Number(process.argv[1] ?? 0);
+    for (let done = 0; done < total && !process.signal.aborted; ) {
+      const data = Buffer.alloc(Math.min(65_536, total - done), done % 251);
+      done += data.length;
+      if (!process.stdout.write(data)) await new Promise((resolve) => process.stdout.once("drain", resolve));
+    }
+    return 0;
+  },
   env: (process) => {
     for (const [name, value] of Object.entries(process.env)) process.stdout.write(`${name}=${value}\n`);
     return Promise.resolve(0);

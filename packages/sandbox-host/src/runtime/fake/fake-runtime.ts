@@ -4,6 +4,8 @@ import { relayOutput } from "../execution/relay-output.ts";
 import { superviseExecution } from "../execution/supervise-execution.ts";
 import type { ContainerSpec, Execution, ExecSpec, Runtime } from "../runtime.ts";
 import { startFakeCommand } from "./fake-command.ts";
+import { createFakeSpawned, type FakeSpawned } from "./fake-spawned.ts";
+import { createFakeTerminal } from "./fake-terminal.ts";
 import { FAKE_PROGRAMS, type FakeProgram, toHostPath } from "./fake-program.ts";
 
 /** Tells instances over one machine apart. */
@@ -18,6 +20,8 @@ interface FakeContainer {
   readonly waiting: Set<() => void>;
   /** How many commands there were. */
   started: number;
+  /** What outlives an instance, by the names of its processes. */
+  readonly spawned: Map<string, FakeSpawned>;
 }
 
 /** What a fake command is said to use. */
@@ -63,12 +67,15 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
     container.status = "gone";
     container.end = cause;
     for (const command of container.commands.keys()) command.kill();
+    for (const { command } of container.spawned.values()) command.kill();
     wake(container);
   };
 
-  const exec = async (id: string, spec: ExecSpec, signal: AbortSignal): Promise<Execution> => {
-    signal.throwIfAborted();
-    const container = live(id);
+  const launch = async (
+    container: FakeContainer,
+    spec: Pick<ExecSpec, "argv" | "env" | "cwd">,
+  ): Promise<RunningCommand> => {
+    const { id } = container.spec;
     if (container.status === "paused") throw new SandboxError("INVALID_STATE", `container ${id} is paused`);
     const program = options.programOf?.(spec.argv) ?? builtIn(spec.argv[0]);
     if (program === undefined) throw invalidArgument("argv", "there is no such program");
@@ -77,9 +84,15 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
     const breathe = async (): Promise<void> => {
       while (container.status === "paused") await new Promise<void>((resolve) => container.waiting.add(resolve));
     };
-    const command = startFakeCommand({ program, container: container.spec, spec, breathe });
-    container.commands.set(command, instance);
     container.started += 1;
+    return startFakeCommand({ program, container: container.spec, spec, breathe });
+  };
+
+  const exec = async (id: string, spec: ExecSpec, signal: AbortSignal): Promise<Execution> => {
+    signal.throwIfAborted();
+    const container = live(id);
+    const command = await launch(container, spec);
+    container.commands.set(command, instance);
     void command.ended.then(() => container.commands.delete(command));
     const killTree = (): Promise<void> => {
       command.kill();
@@ -123,9 +136,40 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
         commands: new Map(),
         waiting: new Set(),
         started: 0,
+        spawned: new Map(),
       });
     },
     exec: async (id, spec, { signal }) => await exec(id, spec, signal),
+    spawn: async (id, spec, { signal }) => {
+      signal.throwIfAborted();
+      const container = live(id);
+      const command = await launch(container, spec);
+      const spawned = await createFakeSpawned(command, spec);
+      container.spawned.set(spec.name, spawned);
+      return { pid: container.started };
+    },
+    inspect: async (id, { name }) => {
+      await Promise.resolve();
+      const container = machine.get(id);
+      const spawned = container?.spawned.get(name);
+      if (spawned === undefined) return { kind: "unknown" };
+      if (spawned.life.kind !== "signaled" || container?.status !== "gone") return spawned.life;
+      return { kind: container.end === "oom" ? "oom" : "sandbox_lost" };
+    },
+    signal: async (id, { name }, { signal }) => {
+      await machine.get(id)?.spawned.get(name)?.signal(signal);
+    },
+    endInput: async (id, { name }) => {
+      await machine.get(id)?.spawned.get(name)?.endInput();
+    },
+    openTerminal: async (id, spec, _size, { signal }) => {
+      signal.throwIfAborted();
+      const container = live(id);
+      const command = await launch(container, spec);
+      container.commands.set(command, instance);
+      void command.ended.then(() => container.commands.delete(command));
+      return createFakeTerminal(command);
+    },
     quiesce: async (id, { signal }) => {
       signal.throwIfAborted();
       const commands = [...(machine.get(id)?.commands ?? [])].filter(([, owner]) => owner !== instance);
@@ -135,13 +179,17 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
     liveness: (id) => Promise.resolve(machine.get(id)?.status ?? "gone"),
     processes: async (id, { signal }) => {
       signal.throwIfAborted();
-      return await Promise.resolve(live(id).commands.size);
+      return await Promise.resolve(countOf(live(id)));
     },
     stats: async (id, { signal }) => {
       signal.throwIfAborted();
-      const { started, commands } = await Promise.resolve(live(id));
-      const memoryBytes = (1 + commands.size) * COMMAND_BYTES;
-      return { cpuMs: started * COMMAND_CPU_MS, memoryBytes, processes: commands.size };
+      const container = await Promise.resolve(live(id));
+      const processes = countOf(container);
+      return {
+        cpuMs: container.started * COMMAND_CPU_MS,
+        memoryBytes: (1 + processes) * COMMAND_BYTES,
+        processes,
+      };
     },
     pause: async (id) => {
       await Promise.resolve();
@@ -157,7 +205,8 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       signal.throwIfAborted();
       const container = machine.get(id);
       if (container === undefined) return;
-      const ends = [...container.commands.keys()].map((command) => command.ended);
+      const spawned = [...container.spawned.values()].map(({ command }) => command);
+      const ends = [...container.commands.keys(), ...spawned].map((command) => command.ended);
       if (container.status !== "gone") end(container, "stopped");
       await Promise.all(ends);
       machine.delete(id);
@@ -167,6 +216,10 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       end(live(id), cause);
     },
   };
+}
+
+function countOf({ commands, spawned }: FakeContainer): number {
+  return commands.size + [...spawned.values()].filter(({ life }) => life.kind === "running").length;
 }
 
 function builtIn(name: string): FakeProgram | undefined {

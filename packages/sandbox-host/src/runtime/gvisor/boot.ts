@@ -2,11 +2,11 @@ import { chmod, lstat, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { invalidArgument, SandboxError } from "@turnbox/core";
 import type { ContainerSpec } from "../runtime.ts";
-import { cgroupOf, cgroupPath, type GvisorContext, runsc } from "./context.ts";
+import { cgroupOf, cgroupPath, type GvisorContext, runsc, runscWithNetwork } from "./context.ts";
 import { endHostClients, findHostClients } from "./host-clients.ts";
-import { containerLayout } from "./layout.ts";
-import { createOciSpec, MOUNT_POINTS } from "./oci-spec.ts";
-import { withReadOnly } from "./runsc-command.ts";
+import { containerLayout, spawnMark } from "./layout.ts";
+import { createOciSpec, MOUNT_POINTS, type OciNetwork } from "./oci-spec.ts";
+import { withHiddenSettings, withReadOnly } from "./runsc-command.ts";
 import { isBooted, readStateFile } from "./state-file.ts";
 import { tearDown } from "./teardown.ts";
 
@@ -26,11 +26,17 @@ export async function bootContainer(context: GvisorContext, spec: ContainerSpec,
     limits: { ...context.defaultLimits, ...spec.limits },
     initDirectory: context.layout.initDirectory,
     cgroupsPath: cgroupPath(context, spec.id),
+    ...(await prepareNetwork(spec, paths.bundleDirectory)),
   });
   await writeFile(paths.specPath, JSON.stringify(oci), { mode: 0o600 });
-  const run = runsc(context, ["run", "--detach", `--bundle=${paths.bundleDirectory}`, spec.id], BOOT_DEADLINE_MS);
   const { initDirectory } = context.layout;
-  const command = withReadOnly(initDirectory, join(initDirectory, "busybox"), run);
+  const busybox = join(initDirectory, "busybox");
+  const args = ["run", "--detach", `--bundle=${paths.bundleDirectory}`, spec.id];
+  const run =
+    spec.network === undefined
+      ? runsc(context, args, BOOT_DEADLINE_MS)
+      : withHiddenSettings(spec.network.netnsPath, busybox, runscWithNetwork(context, args, BOOT_DEADLINE_MS));
+  const command = withReadOnly(initDirectory, busybox, run);
   try {
     const { exitCode } = await context.runner.run({ ...command, outputPath: paths.bootLogPath }, { signal });
     if (exitCode !== 0) throw new Error(await readTail(paths.bootLogPath));
@@ -56,7 +62,18 @@ export async function removeContainer(context: GvisorContext, id: string, signal
       await context.runner.run(runsc(context, ["delete", "--force", id], deadlineMs), { signal });
     },
   });
+  await endSpawnedClients(context, id);
   await rm(bundleDirectory, { recursive: true, force: true });
+}
+
+/** The commands that wait for spawned processes end by themselves, but only soon. */
+async function endSpawnedClients(context: GvisorContext, id: string): Promise<void> {
+  if ((await kindOf(spawnMark(context.layout, id))) === "missing") return;
+  const clients = await findHostClients(context.layout, id);
+  await endHostClients(
+    clients.filter(({ subcommand }) => subcommand === "spawn"),
+    context.clock,
+  );
 }
 
 /** A boot that outlives the service that asked for it must not come to its end after its container was taken away. */
@@ -84,6 +101,25 @@ async function prepareRoot(rootPath: string): Promise<void> {
     await mkdir(full);
     await chmod(full, mode);
   }
+}
+
+/** What a container with a network needs of the host: a file with its resolver, outside of the session's own files. */
+async function prepareNetwork(
+  { network, rootPath }: ContainerSpec,
+  bundleDirectory: string,
+): Promise<{ readonly network?: OciNetwork }> {
+  if (network === undefined) return {};
+  const resolvConfPath = join(bundleDirectory, "resolv.conf");
+  await writeFile(resolvConfPath, `nameserver ${network.nameserver}\noptions timeout:5 attempts:2\n`, { mode: 0o644 });
+  const etc = join(rootPath, "etc");
+  const place = join(etc, "resolv.conf");
+  if ((await kindOf(etc)) === "missing") await mkdir(etc);
+  if ((await kindOf(etc)) !== "directory") throw invalidArgument("rootPath", "/etc is not a directory");
+  const stats = await lstat(place).catch(() => undefined);
+  // Whatever a link there points to is nothing to mount on.
+  if (stats !== undefined && !stats.isFile()) await rm(place, { recursive: true, force: true });
+  if (stats?.isFile() !== true) await writeFile(place, "", { flag: "wx", mode: 0o644 });
+  return { network: { netnsPath: network.netnsPath, resolvConfPath } };
 }
 
 async function kindOf(path: string): Promise<"directory" | "missing" | "other"> {

@@ -24,6 +24,12 @@ export function runsc(context: GvisorContext, args: readonly string[], deadlineM
   return runscCommand({ runscPath: context.runscPath, runscRoot: context.layout.runscRoot, args, deadlineMs });
 }
 
+/** For the boot of a container that has a network. */
+export function runscWithNetwork(context: GvisorContext, args: readonly string[], deadlineMs: number): CommandSpec {
+  const { runscPath, layout } = context;
+  return runscCommand({ runscPath, runscRoot: layout.runscRoot, args, deadlineMs, network: "sandbox" });
+}
+
 export function cgroupPath(context: GvisorContext, id: string): string {
   return `${context.cgroupParent}/${id}`;
 }

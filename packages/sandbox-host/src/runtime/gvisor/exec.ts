@@ -69,7 +69,7 @@ export async function startProcess(
       await rm(files.processPath, { force: true });
       return { command, stdout, stderr, pid: started.pid, marker, release };
     }
-    if (started.kind === "failed") throw await startFailure(context, id, stderr);
+    if (started.kind === "failed") throw await startFailure(context, id, await text(stderr.output));
     command.kill();
     await onAbandoned(marker);
     signal.throwIfAborted();
@@ -106,8 +106,8 @@ async function awaitPid({ clock }: GvisorContext, { command, pidPath, signal }: 
   }
 }
 
-async function startFailure(context: GvisorContext, id: string, stderr: OutputRelay): Promise<SandboxError> {
-  const message = await text(stderr.output);
+/** What runsc's own words say about a start that failed. */
+export async function startFailure(context: GvisorContext, id: string, message: string): Promise<SandboxError> {
   const failure = (await liveState(context, id)) === undefined ? "lost" : classifyStartFailure(message);
   const cause = new Error(message.trim());
   switch (failure) {
@@ -128,11 +128,12 @@ function refusal(field: string, rule: string, cause: Error): SandboxError {
   return new SandboxError("INVALID_ARGUMENT", `${field}: ${rule}`, { metadata: { field, rule }, cause });
 }
 
-function lost(id: string, cause?: unknown): SandboxError {
+export function lost(id: string, cause?: unknown): SandboxError {
   return new SandboxError("SANDBOX_LOST", `container ${id} does not run`, { admitted: "no", cause });
 }
 
-function checkSpec({ argv, env, cwd }: ExecSpec): void {
+/** Refuses what no process could be given. */
+export function checkSpec({ argv, env, cwd }: Pick<ExecSpec, "argv" | "env" | "cwd">): void {
   const variables = Object.entries(env);
   if (argv.some((arg) => arg.includes("\0"))) throw invalidArgument("argv", "holds a NUL byte");
   if (argv.reduce((sum, arg) => sum + Buffer.byteLength(arg) + 1, 0) > MAX_ARGV_BYTES) {

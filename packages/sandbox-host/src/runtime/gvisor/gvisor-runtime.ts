@@ -1,4 +1,5 @@
 import { type Clock, type CommandRunner, invalidArgument, SandboxError, systemClock } from "@turnbox/core";
+import { endWaiterInput } from "../execution/waiter.ts";
 import { createKeyedLock } from "../execution/keyed-lock.ts";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
 import { superviseExecution } from "../execution/supervise-execution.ts";
@@ -13,7 +14,10 @@ import { judgeExit, readLiveness } from "./liveness.ts";
 import { INIT_PROGRAM } from "./oci-spec.ts";
 import { checkCgroups, checkRoot, installInit, proveByRun, readVersion } from "./probe.ts";
 import { quiesceContainer } from "./quiesce.ts";
+import { inspectProcess, spawnProcess } from "./spawn.ts";
+import { signalProcess } from "./signal-process.ts";
 import { countProcesses, readStats } from "./stats.ts";
+import { openTerminal } from "./terminal.ts";
 import { createTreeKiller } from "./tree-killer.ts";
 
 const CONTROL_DEADLINE_MS = 10_000;
@@ -167,6 +171,28 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       });
     },
     exec: async (id, spec, { signal }) => await exec(id, spec, signal),
+    spawn: async (id, spec, { signal }) => {
+      checkId(id);
+      const onAbandoned = async (marker: string): Promise<void> => {
+        await treeKiller.kill(id, { marker });
+      };
+      return await spawnProcess(context, id, { spec, signal, onAbandoned });
+    },
+    inspect: async (id, process, { signal }) => {
+      checkId(id);
+      return await inspectProcess(context, id, { process, signal });
+    },
+    signal: async (id, process, spec, { signal }) => {
+      checkId(id);
+      await signalProcess(context, id, { process, spec, treeKiller, signal });
+    },
+    endInput: async (_id, { directory }) => {
+      await endWaiterInput(directory);
+    },
+    openTerminal: async (id, spec, size, { signal }) => {
+      checkId(id);
+      return await openTerminal(context, id, { spec, size, treeKiller, signal });
+    },
     quiesce: async (id, { signal }) => {
       checkId(id);
       await quiesceContainer(context, id, { treeKiller, signal });

@@ -5,11 +5,14 @@ import type { Layout } from "./layout.ts";
 
 const DEATH_PATIENCE_MS = 2000;
 const POLL_MS = 5;
+/** The process file of everything that is spawned. */
+export const SPAWN_FILE = "/spawn.json";
 
 /** A `runsc` command that runs on the host and belongs to one of our containers. */
 export interface HostClient {
   readonly process: ProcessIdentity;
-  readonly subcommand: "exec" | "run";
+  /** `spawn`: an `exec` that is meant to outlive the service. */
+  readonly subcommand: "exec" | "run" | "spawn";
   /** Of an `exec`: which one, by the name of its process file. */
   readonly marker: string | undefined;
 }
@@ -47,6 +50,7 @@ function parseClient(
   const subcommand = rest.find((argument) => !argument.startsWith("-"));
   if (subcommand !== "exec" && subcommand !== "run") return undefined;
   const processPath = rest.find((argument) => argument.startsWith("--process="));
+  if (processPath?.endsWith(SPAWN_FILE) === true) return { subcommand: "spawn", marker: undefined };
   return { subcommand, marker: processPath === undefined ? undefined : basename(processPath, ".json") };
 }
 

@@ -37,3 +37,8 @@ export function containerLayout(layout: Layout, id: string): ContainerLayout {
     execDirectory: join(bundleDirectory, "exec"),
   };
 }
+
+/** Says that host-side commands of spawned processes may have to be ended with the container. */
+export function spawnMark(layout: Layout, id: string): string {
+  return join(containerLayout(layout, id).bundleDirectory, "spawned");
+}

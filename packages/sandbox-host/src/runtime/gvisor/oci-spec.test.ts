@@ -27,6 +27,14 @@ describe("the OCI spec of a container", () => {
     expect(types.toSorted()).toEqual(["ipc", "mount", "network", "pid", "uts"]);
   });
 
+  it("joins a network that was made for it, and shows its resolver", () => {
+    const network = { netnsPath: "/run/netns/x", resolvConfPath: "/state/resolv.conf" };
+    const { linux, mounts } = createOciSpec({ ...request, network });
+    expect(linux.namespaces).toContainEqual({ type: "network", path: "/run/netns/x" });
+    const resolver = mounts.find(({ destination }) => destination === "/etc/resolv.conf");
+    expect(resolver).toMatchObject({ type: "bind", source: "/state/resolv.conf" });
+  });
+
   it("mounts /tmp of the root by name, and nothing else of the session", () => {
     expect(mountAt("/tmp")).toMatchObject({ type: "bind", source: "/roots/a/tmp" });
     const sources = createOciSpec(request)

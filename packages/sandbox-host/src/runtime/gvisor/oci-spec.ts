@@ -65,10 +65,17 @@ export interface OciRequest {
   readonly limits: ContainerLimits;
   readonly initDirectory: string;
   readonly cgroupsPath: string;
+  readonly network?: OciNetwork;
+}
+
+export interface OciNetwork {
+  readonly netnsPath: string;
+  /** The file that shows as `/etc/resolv.conf`. */
+  readonly resolvConfPath: string;
 }
 
 /** The OCI spec of a resident container. `/tmp` is mounted by name: runsc would put its own tmpfs on an empty one. */
-export function createOciSpec({ rootPath, hostname, limits, initDirectory, cgroupsPath }: OciRequest) {
+export function createOciSpec({ rootPath, hostname, limits, initDirectory, cgroupsPath, network }: OciRequest) {
   const argv = [INIT_PROGRAM, "sh", "-c", INIT_SCRIPT];
   return {
     ociVersion: "1.0.2",
@@ -83,12 +90,25 @@ export function createOciSpec({ rootPath, hostname, limits, initDirectory, cgrou
       tmpfs("/run", "755", RUN_BYTES),
       { destination: INIT_MOUNT, type: "bind", source: initDirectory, options: ["bind", "ro", "nosuid", "nodev"] },
       { destination: "/tmp", type: "bind", source: `${rootPath}/tmp`, options: ["bind", "rw", "nosuid", "nodev"] },
+      ...(network === undefined ? [] : [resolvConf(network.resolvConfPath)]),
     ],
     linux: {
       cgroupsPath,
-      namespaces: ["pid", "mount", "ipc", "uts", "network"].map((type) => ({ type })),
+      namespaces: [
+        ...["pid", "mount", "ipc", "uts"].map((type) => ({ type })),
+        { type: "network", ...(network === undefined ? {} : { path: network.netnsPath }) },
+      ],
       resources: toResources(limits),
     },
+  };
+}
+
+function resolvConf(source: string) {
+  return {
+    destination: "/etc/resolv.conf",
+    type: "bind",
+    source,
+    options: ["bind", "ro", "nosuid", "nodev", "noexec"],
   };
 }
 

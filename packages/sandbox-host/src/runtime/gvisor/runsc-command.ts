@@ -15,10 +15,14 @@ export interface RunscRequest {
   /** The subcommand and its own arguments. */
   readonly args: readonly string[];
   readonly deadlineMs: number;
+  /** Absent means none, which only a boot needs to say otherwise. */
+  readonly network?: "sandbox";
 }
 
-export function runscCommand({ runscPath, runscRoot, args, deadlineMs }: RunscRequest): CommandSpec {
-  return { command: runscPath, args: [`--root=${runscRoot}`, ...REQUIRED_FLAGS, ...args], deadlineMs };
+export function runscCommand({ runscPath, runscRoot, args, deadlineMs, network }: RunscRequest): CommandSpec {
+  // Of a flag that is given twice the last one counts.
+  const more = network === undefined ? [] : [`--network=${network}`];
+  return { command: runscPath, args: [`--root=${runscRoot}`, ...REQUIRED_FLAGS, ...more, ...args], deadlineMs };
 }
 
 /** Makes `$2` read-only for this mount namespace, with the program `$1`, and becomes the rest of the arguments. */
@@ -32,6 +36,21 @@ export function withReadOnly(directory: string, busyboxPath: string, spec: Comma
   const unshare = ["unshare", "--mount", "--propagation", "slave"];
   const script = [busyboxPath, "sh", "-c", READ_ONLY_SCRIPT, "sh", busyboxPath, directory];
   return { ...spec, command: busyboxPath, args: [...unshare, ...script, spec.command, ...spec.args] };
+}
+
+/** With the program `$1` in the namespace `$2`: hides the kernel's settings where they would be misread, see below. */
+const HIDE_SETTINGS_SCRIPT =
+  'if "$1" nsenter "--net=$2" "$1" test -e /proc/sys/net/core/rmem_default; then ' +
+  '"$1" mount -t tmpfs tmpfs /proc/sys/net || exit 1; fi; shift 2; exec "$@"';
+
+/**
+ * Starts a command that boots a container with a network. Newer kernels show `/proc/sys/net/core/rmem_default` in every
+ * network namespace, and runsc refuses a network there; where it does not see the settings, it works. The command must
+ * have a mount namespace of its own.
+ */
+export function withHiddenSettings(netnsPath: string, busyboxPath: string, spec: CommandSpec): CommandSpec {
+  const script = ["sh", "-c", HIDE_SETTINGS_SCRIPT, "sh", busyboxPath, netnsPath];
+  return { ...spec, command: busyboxPath, args: [...script, spec.command, ...spec.args] };
 }
 
 /** What `runsc --version` says: `runsc version release-20240729.0`, or `0.0~20240729.0` as packaged by Debian. */

@@ -103,6 +103,20 @@ const TERMINATE_SCRIPT = `${LIST_FUNCTION}
 list "$1" "$2" "$3"
 kill -s TERM -- "-$2"`;
 
+/** Sends the signal `$4` to each process of the tree once, until no new one turns up. */
+const SIGNAL_SCRIPT = `${LIST_FUNCTION}
+sent=" " round=0
+while [ $round -lt 20 ]; do
+  fresh=
+  for entry in $(list "$1" "$2" "$3"); do
+    case $sent in *" \${entry%%:*} "*) ;; *) fresh="$fresh \${entry%%:*}" ;; esac
+  done
+  [ -n "$fresh" ] || exit 0
+  kill "-$4" $fresh 2>/dev/null
+  sent="$sent$fresh "
+  round=$((round + 1))
+done`;
+
 const LED_SCRIPT = `
 B=${INIT_PROGRAM}
 ${READ_ALL} | $B awk -v records="$1" '${LED_AWK}'`;
@@ -121,6 +135,11 @@ export function sweepArgv(tree: Tree): readonly string[] {
 /** The program that asks a tree to end and prints what is known of it. */
 export function terminateArgv(tree: Tree & { readonly pid: number }): readonly string[] {
   return argvOf(TERMINATE_SCRIPT, tree);
+}
+
+/** The program that signals a tree. */
+export function signalArgv(tree: Tree, signal: number): readonly string[] {
+  return [...argvOf(SIGNAL_SCRIPT, tree), String(signal)];
 }
 
 function argvOf(script: string, { marker, pid, known }: Tree): readonly string[] {

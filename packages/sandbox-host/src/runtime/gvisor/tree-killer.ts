@@ -3,7 +3,7 @@ import { type CommandResult, randomToken, SandboxError } from "@turnbox/core";
 import { type GvisorContext, runsc } from "./context.ts";
 import { execFiles, removeExecFiles } from "./exec-files.ts";
 import { createProcessSpec } from "./oci-spec.ts";
-import { type ExecRecord, ledArgv, sweepArgv, type Tree, terminateArgv } from "./sweep.ts";
+import { type ExecRecord, ledArgv, signalArgv, sweepArgv, type Tree, terminateArgv } from "./sweep.ts";
 
 const SWEEP_DEADLINE_MS = 10_000;
 const TERMINATE_DEADLINE_MS = 5000;
@@ -24,6 +24,8 @@ export interface TreeKiller {
    * nobody; it lives until the container stops.
    */
   kill(id: string, tree: Tree): Promise<void>;
+  /** Sends a signal to every process of the tree. */
+  signal(id: string, tree: Tree, signal: number): Promise<void>;
   /** The markers of those executions whose own process still runs. */
   findLed(id: string, records: readonly ExecRecord[]): Promise<ReadonlySet<string>>;
 }
@@ -75,6 +77,11 @@ export function createTreeKiller(context: GvisorContext, container: ContainerCon
     },
     kill: async (id, tree) => {
       if ((await sweep(id, sweepArgv(tree))) === "unknown") await container.stop(id);
+    },
+    signal: async (id, tree, signal) => {
+      await container.thawed(id, async () => {
+        await runInside(id, signalArgv(tree, signal), SWEEP_DEADLINE_MS);
+      });
     },
     findLed: async (id, records) => {
       let result: CommandResult | undefined;

@@ -13,6 +13,7 @@ import {
   SandboxError,
   systemClock,
 } from "@turnbox/core";
+import { endWaiterInput } from "../execution/waiter.ts";
 import { createKeyedLock } from "../execution/keyed-lock.ts";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
 import { relayOutput } from "../execution/relay-output.ts";
@@ -23,6 +24,8 @@ import type { ExecExit, Execution, ExecSpec, Runtime } from "../runtime.ts";
 import { type ContainerRecord, createContainerRecords } from "./container-record.ts";
 import { createExecRecords } from "./exec-record.ts";
 import { createHostTree, type HostTree, type Marker } from "./host-tree.ts";
+import { inspectOnHost, signalOnHost, spawnOnHost } from "./none-spawn.ts";
+import { openTerminalOnHost } from "./none-terminal.ts";
 
 const MAX_LINGERING_OUTPUTS = 128;
 const MARKER_CHARS = 26;
@@ -155,6 +158,40 @@ export function createNoneRuntime(options: NoneRuntimeOptions): Runtime {
     },
     // Under the lock: nothing starts while the rest is being frozen or ended.
     exec: async (id, spec, { signal }) => await lock.run(id, async () => await exec(id, spec, signal)),
+    spawn: async (id, spec, { signal }) =>
+      await lock.run(id, async () => {
+        signal.throwIfAborted();
+        const { rootPath, status } = await requireLive(id);
+        if (status === "paused") throw new SandboxError("INVALID_STATE", `container ${id} is paused`);
+        const cwd = await findDirectory(rootPath, spec.cwd);
+        const marks = [containerMarker(id), execMarker(spec.name)] as const;
+        return await spawnOnHost({ runner, clock }, { spec, cwd, marks });
+      }),
+    inspect: async (id, process) => {
+      const life = await inspectOnHost(process);
+      return life.kind === "unknown" && (await readLive(id)) === undefined ? { kind: "sandbox_lost" } : life;
+    },
+    signal: async (_id, process, spec) => {
+      await signalOnHost(process, spec, createHostTree(execMarker(process.name), clock));
+    },
+    endInput: async (_id, { directory }) => {
+      await endWaiterInput(directory);
+    },
+    openTerminal: async (id, spec, size, { signal }) =>
+      await lock.run(id, async () => {
+        signal.throwIfAborted();
+        const { rootPath, status } = await requireLive(id);
+        if (status === "paused") throw new SandboxError("INVALID_STATE", `container ${id} is paused`);
+        const marker = randomToken(MARKER_CHARS);
+        const marks = { ...asVariable(execMarker(marker)), ...asVariable(containerMarker(id)) };
+        const cwd = await findDirectory(rootPath, spec.cwd);
+        return openTerminalOnHost({
+          spec: { ...spec, cwd },
+          size,
+          marks,
+          tree: createHostTree(execMarker(marker), clock),
+        });
+      }),
     quiesce: async (id, { signal }) => {
       await lock.run(
         id,

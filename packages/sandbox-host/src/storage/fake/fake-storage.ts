@@ -205,6 +205,7 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
       operate("open", call, async () => {
         state = "open";
         const remounted = world.lost;
+        if (remounted.length > 0) await call.onRemounted?.(remounted);
         world.lost = [];
         for (const view of [...world.views].filter(({ owner }) => owner !== instance)) await endView(view);
         return { remounted };

@@ -73,11 +73,19 @@ export interface DestroyOptions {
 }
 
 export function createDatasets({ zfs, layout, clock, flavor }: DatasetsOptions): Datasets {
+  /** Looking changes nothing, so what was not answered is asked once more. */
+  const ask = async (args: readonly string[], signal: AbortSignal): Promise<Outcome> => {
+    const outcome = await zfs.attempt({ program: "zfs", args }, signal);
+    return outcome.kind === "unknown" && !signal.aborted
+      ? await zfs.attempt({ program: "zfs", args }, signal)
+      : outcome;
+  };
+
   const get = async (
     args: readonly string[],
     signal: AbortSignal,
   ): Promise<ReadonlyMap<string, ReadonlyMap<string, Property>>> => {
-    const outcome = await zfs.attempt({ program: "zfs", args: ["get", "-Hp", ...COLUMNS, ...args] }, signal);
+    const outcome = await ask(["get", "-Hp", ...COLUMNS, ...args], signal);
     return isMissing(outcome) ? new Map() : parseProperties(answered(outcome));
   };
 
@@ -114,7 +122,7 @@ export function createDatasets({ zfs, layout, clock, flavor }: DatasetsOptions):
   };
 
   const columns = async (args: readonly string[], signal: AbortSignal): Promise<readonly (readonly string[])[]> => {
-    const outcome = await zfs.attempt({ program: "zfs", args: ["list", "-H", "-r", ...args] }, signal);
+    const outcome = await ask(["list", "-H", "-r", ...args], signal);
     return isMissing(outcome) ? [] : parseColumns(answered(outcome));
   };
 
@@ -160,7 +168,10 @@ function isMissing(outcome: Outcome): boolean {
 function answered(outcome: Outcome): string {
   if (outcome.kind === "done") return outcome.stdout;
   if (outcome.kind === "refused") throw storageError("looking at datasets", outcome);
-  throw new SandboxError("STORAGE_UNAVAILABLE", "looking at datasets was not answered", { cause: outcome.cause });
+  const why = SandboxError.from(outcome.cause).message;
+  throw new SandboxError("STORAGE_UNAVAILABLE", `looking at datasets was not answered: ${why}`, {
+    cause: outcome.cause,
+  });
 }
 
 /** By its own mark; one that is only inherited does not count. */

@@ -18,6 +18,8 @@ export interface OpeningOptions {
   readonly admission: Admission;
   /** Names of the views that somebody looks at now. */
   readonly liveViews: ReadonlySet<string>;
+  /** Called with the heads that were mounted again, before they are forgotten. */
+  readonly onRemounted?: ((heads: readonly HeadRef[]) => Promise<void>) | undefined;
 }
 
 /** OpenZFS is part of the kernel: it does not die alone. */
@@ -28,7 +30,7 @@ const WELL: DaemonCondition = { presence: "answers", lost: [] };
  * taken away, and opened again by the caller; where this throws, it stays as it is by then.
  */
 export async function openRoom(
-  { tools, layout, poolSizeBytes, admission, liveViews }: OpeningOptions,
+  { tools, layout, poolSizeBytes, admission, liveViews, onRemounted }: OpeningOptions,
   signal: AbortSignal,
 ): Promise<{ readonly room: ZfsRoom; readonly remounted: readonly HeadRef[] }> {
   const { zfs, clock } = tools;
@@ -48,6 +50,7 @@ export async function openRoom(
     lost.filter(({ dataset }) => isMountedAgain(dataset, layout, views)),
     signal,
   );
+  if (remounted.length > 0) await onRemounted?.(remounted);
   await record.clear();
   await sweepViews(room, liveViews, signal);
   return { room, remounted };

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { chmod, mkdir, realpath } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { MOUNT_LOCK_PATH } from "./mount-lock.ts";
 import { createLayout, type Layout } from "./layout.ts";
 import type { LayoutNames } from "./layout-names.ts";
 
@@ -12,6 +13,8 @@ export interface PlaceOptions extends LayoutNames {
 /** Makes the directories of a home where they are missing, and says where everything is. Nothing mounted is touched. */
 export async function makePlace(options: PlaceOptions): Promise<Layout> {
   await mkdir(options.home, { recursive: true, mode: 0o700 });
+  // Only for root: whoever can lock the file can keep everybody from mounting.
+  await mkdir(dirname(MOUNT_LOCK_PATH), { recursive: true, mode: 0o700 });
   const home = await realpath(options.home);
   const poolDirectory = join(home, "pool");
   await mkdir(poolDirectory, { recursive: true, mode: 0o700 });

@@ -67,20 +67,30 @@ export async function endView(room: ZfsRoom, name: string, { signal }: StorageCa
  * cannot go now goes another time.
  */
 export async function sweepViews(room: ZfsRoom, live: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
-  const { datasets, layout, limits } = room;
-  const names = await datasets.names(layout.pool, signal);
-  const isLeft = (view: string | undefined): view is string => view !== undefined && !live.has(view);
-  const views = names.filter((name) => name.startsWith(`${layout.views}/`) && !name.includes("@"));
-  const snapshots = names.filter(
-    (name) => name.startsWith(`${layout.sessions}/`) && isLeft(viewOfSnapshot(shortName(name))),
-  );
-  for (const view of views.map((name) => name.slice(layout.views.length + 1)).filter(isLeft)) {
-    await removeIfOurs(room, layout.view(view), { signal, remove: () => endView(room, view, { signal }) });
+  const { datasets, layout } = room;
+  for (const { name, origin } of await datasets.lineages(layout.views, signal)) {
+    const view = name.slice(layout.views.length + 1);
+    if (view === "" || live.has(view)) continue;
+    await removeIfOurs(room, name, { signal, remove: () => endView(room, view, { signal }) });
+    if (isLeft(origin, live)) await removeSnapshot(room, origin, signal);
   }
-  for (const snapshot of snapshots) {
-    const options = { reach: "alone", patienceMs: limits.busyPatienceMs, signal } as const;
-    await removeIfOurs(room, snapshot, { signal, remove: () => datasets.destroy(snapshot, options) });
-  }
+}
+
+/** The same for snapshots whose view is gone already. It has to look at every snapshot, so nobody should wait for it. */
+export async function sweepViewSnapshots(room: ZfsRoom, live: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+  const { datasets, layout } = room;
+  for (const name of await datasets.names(layout.sessions, signal))
+    if (name.includes("@") && isLeft(name, live)) await removeSnapshot(room, name, signal);
+}
+
+function isLeft(snapshot: string, live: ReadonlySet<string>): boolean {
+  const view = viewOfSnapshot(shortName(snapshot));
+  return view !== undefined && !live.has(view);
+}
+
+async function removeSnapshot(room: ZfsRoom, snapshot: string, signal: AbortSignal): Promise<void> {
+  const options = { reach: "alone", patienceMs: room.limits.busyPatienceMs, signal } as const;
+  await removeIfOurs(room, snapshot, { signal, remove: () => room.datasets.destroy(snapshot, options) });
 }
 
 async function removeIfOurs(

@@ -1,5 +1,6 @@
 import { type Clock, type CommandRunner, type CommandSpec, hasReason, type RunSpec, SandboxError } from "@turnbox/core";
 import { classifyFailure, type Failure, storageError } from "./failure.ts";
+import { inMountTurn, mayMount, MOUNT_LOCK_WAIT_MS, NO_TURN_EXIT_CODE } from "./mount-lock.ts";
 import { collectText, countBytes } from "./peek.ts";
 
 /**
@@ -59,18 +60,25 @@ export interface ZfsCommandOptions {
   readonly clock: Clock;
   /** For every invocation that names none of its own. */
   readonly deadlineMs: number;
+  /** A file that whatever may mount is locked by; absent where mounts do not disturb one another. */
+  readonly mountLockPath?: string;
 }
 
 /** Everything that the storage runs goes through here: an argv without a shell, a deadline, a sorted outcome. */
-export function createZfsCommand({ runner, clock, deadlineMs }: ZfsCommandOptions): ZfsCommand {
-  const commandOf = (invocation: Invocation): CommandSpec => ({
-    command: invocation.program,
-    args: invocation.args,
-    // Messages are sorted by their English text, times are read as numbers.
-    env: { LC_ALL: "C", TZ: "UTC" },
-    cwd: "/",
-    deadlineMs: invocation.deadlineMs ?? deadlineMs,
-  });
+export function createZfsCommand({ runner, clock, deadlineMs, mountLockPath }: ZfsCommandOptions): ZfsCommand {
+  const commandOf = (invocation: Invocation): CommandSpec => {
+    const lockPath = mayMount(invocation) ? mountLockPath : undefined;
+    const [command, args] =
+      lockPath === undefined ? [invocation.program, invocation.args] : inMountTurn(invocation, lockPath);
+    return {
+      command,
+      args,
+      // Messages are sorted by their English text, times are read as numbers.
+      env: { LC_ALL: "C", TZ: "UTC" },
+      cwd: "/",
+      deadlineMs: (invocation.deadlineMs ?? deadlineMs) + (lockPath === undefined ? 0 : MOUNT_LOCK_WAIT_MS),
+    };
+  };
 
   const attempt: ZfsCommand["attempt"] = async (invocation, signal) => {
     throwIfAborted(signal);
@@ -91,6 +99,8 @@ export function createZfsCommand({ runner, clock, deadlineMs }: ZfsCommandOption
         throw new SandboxError("STORAGE_UNAVAILABLE", `${invocation.program} wrote more than can be read`);
       }
       if (result.exitCode === 0) return { kind: "done", stdout: result.stdout };
+      if (spec.command === "flock" && result.exitCode === NO_TURN_EXIT_CODE)
+        return { kind: "refused", failure: "busy", stderr: "others are mounting" };
       return { kind: "refused", failure: classifyFailure(result.stderr), stderr: result.stderr };
     } catch (thrown) {
       throwIfAborted(signal);

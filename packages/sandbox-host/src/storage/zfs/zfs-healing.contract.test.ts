@@ -46,6 +46,8 @@ describe("zfs-fuse that dies", () => {
       await expect(storage.seal(head, "s2", {}, call)).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
       await expect(readFile(corner.seen(join(head.path, "work")))).rejects.toMatchObject({ code: "ENOTCONN" });
 
+      const onRemounted = () => Promise.reject(new Error("the caller could not remember it"));
+      await expect(storage.open({ ...call, onRemounted })).rejects.toThrow("could not remember");
       expect(await storage.open(call)).toEqual({ remounted: [{ token: "t1", generation: 1 }] });
       expect(await storage.open(call)).toEqual({ remounted: [] });
       expect((await storage.status(call)).state).toBe("online");

@@ -10,6 +10,7 @@ import { collectHeads, shrinkSession } from "./dependencies.ts";
 import { detectFlavor } from "./flavor.ts";
 import { createHead, destroyHead, headBytes, mountHead, unmountHead } from "./heads.ts";
 import { checkLayoutNames, type LayoutNames } from "./layout-names.ts";
+import { MOUNT_LOCK_PATH } from "./mount-lock.ts";
 import { createMounts } from "./mounts.ts";
 import { openRoom } from "./open-room.ts";
 import { makePlace } from "./place.ts";
@@ -20,7 +21,8 @@ import { createStatusProbe } from "./status.ts";
 import { isUnchanged } from "./unchanged.ts";
 import { createViews } from "./views.ts";
 import { createZfsCommand } from "./zfs-command.ts";
-import type { ZfsLimits, ZfsRoom, ZfsTools } from "./zfs-room.ts";
+import { sweepViewSnapshots } from "./view-datasets.ts";
+import { UNDO_DEADLINE_MS, type ZfsLimits, type ZfsRoom, type ZfsTools } from "./zfs-room.ts";
 
 export interface ZfsStorageOptions extends LayoutNames {
   readonly runner: CommandRunner;
@@ -49,7 +51,12 @@ const DEFAULT_LIMITS: ZfsLimits = {
 export function createZfsStorage(options: ZfsStorageOptions): Storage {
   checkLayoutNames(options);
   const clock = options.clock ?? systemClock;
-  const zfs = createZfsCommand({ runner: options.runner, clock, deadlineMs: options.commandDeadlineMs ?? 20_000 });
+  const zfs = createZfsCommand({
+    runner: options.runner,
+    clock,
+    deadlineMs: options.commandDeadlineMs ?? 20_000,
+    mountLockPath: MOUNT_LOCK_PATH,
+  });
   const mounts = createMounts({ zfs, clock, mountTablePath: options.mountTablePath ?? "/proc/self/mountinfo" });
   const tools: ZfsTools = { zfs, mounts, clock, limits: { ...DEFAULT_LIMITS, ...options.limits } };
   const turns = createTurnstile();
@@ -75,15 +82,22 @@ export function createZfsStorage(options: ZfsStorageOptions): Storage {
   return {
     kind: "zfs",
     capabilities: { snapshots: "supported" },
-    open: ({ signal }) =>
+    open: ({ signal, onRemounted }) =>
       turns.pass(
         "open",
         async () => {
           const layout = await makePlace(options);
           const { poolSizeBytes } = options;
-          const open = await openRoom({ tools, layout, poolSizeBytes, admission, liveViews: views.live }, signal);
+          const liveViews = views.live;
+          const opening = { tools, layout, poolSizeBytes, admission, liveViews, onRemounted };
+          const open = await openRoom(opening, signal);
           room = open.room;
           admission.open();
+          const sweep = look({ signal: AbortSignal.timeout(UNDO_DEADLINE_MS) }, (r, c) =>
+            sweepViewSnapshots(r, views.live, c.signal),
+          );
+          // What is left is found by the next one.
+          sweep.catch(() => undefined);
           return { remounted: open.remounted };
         },
         signal,

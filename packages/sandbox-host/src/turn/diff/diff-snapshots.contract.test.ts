@@ -19,6 +19,7 @@ import { createChildCommandRunner, createLog, parseConfig } from "@turnbox/core"
 import { SIGNAL } from "../../compose.suite.ts";
 import { type ComposedHost, composeBackends, composeHost } from "../../compose.ts";
 import { HOST_SETTINGS } from "../../config.ts";
+import { createFakeNetwork } from "../../network/fake/fake-network.ts";
 import { createFakeMachine, createFakeRuntime } from "../../runtime/fake/fake-runtime.ts";
 import type { Session } from "../../session/session.ts";
 import type { Storage, View } from "../../storage/storage.ts";
@@ -47,7 +48,7 @@ beforeAll(async () => {
     {
       ...options,
       log: createLog({ name: "test", level: "silent", to: "stderr" }),
-      backends: { storage, runtime },
+      backends: { storage, runtime, network: createFakeNetwork() },
       miniSources: { busybox: join(home, "busybox"), bash: join(home, "bash") },
     },
     call,
@@ -78,6 +79,7 @@ async function newSession() {
       limits: {},
       time: { ttlMs: null, idleTimeoutMs: null, onTimeout: "destroy" },
       ports: [],
+      networkPolicy: null,
     },
     call,
   );

@@ -1,0 +1,62 @@
+import { lstatSync, readlinkSync, type Stats } from "node:fs";
+import { errnoCode } from "./failure.ts";
+import { type BytePath, toText } from "./path.ts";
+import type { Directory, Place } from "./walk.ts";
+
+/** What is known of a file, as text for people: names that are no UTF-8 are shown as well as they can be. */
+export interface Entry {
+  readonly name: string;
+  readonly path: string;
+  readonly type: "file" | "directory" | "symlink" | "other";
+  readonly sizeBytes: number;
+  /** Permission bits. */
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+  readonly modifiedMs: number;
+  /** What a link says; empty otherwise. */
+  readonly linkTarget: string;
+}
+
+/** What is at a place, links not followed. Throws the system's ENOENT where nothing is. */
+export function entryAt(place: Place): Entry {
+  return toEntry(place.path, lstatSync(place.at), () => readlinkSync(place.at));
+}
+
+/** Null for a name that is gone. */
+export function entryIn(directory: Directory, name: BytePath, path: BytePath): Entry | null {
+  const stats = statsIn(directory, name);
+  if (stats === null) return null;
+  try {
+    return toEntry(path, stats, () => readlinkSync(directory.at(name)));
+  } catch (thrown) {
+    if (["EINVAL", "ENOENT"].includes(errnoCode(thrown))) return null;
+    throw thrown;
+  }
+}
+
+/** Null for a name that is not there. */
+export function statsIn(directory: Directory, name: BytePath): Stats | null {
+  return lstatSync(directory.at(name), { throwIfNoEntry: false }) ?? null;
+}
+
+export function toEntry(path: BytePath, stats: Stats, readTarget: () => string = () => ""): Entry {
+  const type = typeOf(stats);
+  return {
+    name: toText(path.slice(path.lastIndexOf("/") + 1)) || "/",
+    path: toText(path),
+    type,
+    sizeBytes: type === "file" || type === "symlink" ? stats.size : 0,
+    mode: stats.mode & 0o7777,
+    uid: stats.uid,
+    gid: stats.gid,
+    modifiedMs: Math.trunc(stats.mtimeMs),
+    linkTarget: type === "symlink" ? readTarget() : "",
+  };
+}
+
+function typeOf(stats: Stats): Entry["type"] {
+  if (stats.isFile()) return "file";
+  if (stats.isDirectory()) return "directory";
+  return stats.isSymbolicLink() ? "symlink" : "other";
+}

@@ -1,0 +1,85 @@
+import { FileFailure, toFileFailure } from "./failure.ts";
+import { type FromWorker, readFrameSync, type ToWorker, writeFrameSync } from "./frame.ts";
+import { OPERATIONS, type Operation } from "./operation.ts";
+import { createWalk } from "./walk.ts";
+
+/**
+ * A file worker: one job after another from its input, their results to its output, until the input ends. Everything
+ * blocks, so the service sets the pace; it may be killed at any time.
+ */
+const INPUT = 0;
+const OUTPUT = 1;
+type Job = Extract<ToWorker, { kind: "job" }>;
+
+// What tools write inside has these permissions by default.
+process.umask(0o022);
+send({ kind: "ready" });
+for (let frame = readFrameSync(INPUT); frame !== null; frame = readFrameSync(INPUT)) {
+  if (frame.head.kind === "job") await work(frame.head);
+}
+
+async function work(job: Job): Promise<void> {
+  const body = createBody(job);
+  let answer: FromWorker;
+  try {
+    answer = { kind: "done", output: (await perform(job, body.pieces)) ?? null };
+  } catch (thrown) {
+    const { reason, message, metadata } = toFileFailure(thrown);
+    const detail = reason === "INTERNAL" && thrown instanceof Error ? (thrown.stack ?? thrown.message) : "";
+    answer = { kind: "failed", reason, message, metadata, detail };
+  }
+  send(answer);
+  // What the operation did not want comes nevertheless, and must not be taken for the next job.
+  body.drain();
+}
+
+async function perform(job: Job, body: () => Iterable<Buffer>): Promise<unknown> {
+  const operations: Readonly<Record<string, Operation<never, unknown>>> = OPERATIONS;
+  const operation = operations[job.name];
+  if (operation === undefined) throw new Error(`no operation ${job.name}`);
+  using walk = createWalk(job.root, { device: job.device ?? undefined });
+  const context = {
+    walk,
+    body,
+    send: (bytes: Uint8Array, about: unknown = null) => {
+      send({ kind: "piece", about }, bytes);
+    },
+  };
+  return await operation(context, job.input as never);
+}
+
+function createBody(job: Job) {
+  let isOver = job.body === "none";
+  const next = (): Buffer | null => {
+    if (isOver) return null;
+    const frame = readFrameSync(INPUT);
+    if (frame === null) process.exit(0);
+    if (frame.head.kind === "data") return frame.body;
+    isOver = true;
+    if (frame.head.kind === "broken") throw new FileFailure("CANCELLED", "the upload was broken off");
+    return null;
+  };
+  return {
+    *pieces(): Iterable<Buffer> {
+      for (let piece = next(); piece !== null; piece = next()) yield piece;
+    },
+    drain: () => {
+      while (!isOver) {
+        try {
+          next();
+        } catch {
+          // It broke off, which is an end as well.
+        }
+      }
+    },
+  };
+}
+
+function send(head: FromWorker, body?: Uint8Array): void {
+  try {
+    writeFrameSync(OUTPUT, head, body);
+  } catch {
+    // The service is gone.
+    process.exit(0);
+  }
+}

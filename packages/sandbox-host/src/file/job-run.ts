@@ -1,0 +1,149 @@
+import { SandboxError } from "@turnbox/core";
+import type { Frame, FromWorker, ToWorker } from "./frame.ts";
+import type { Lease } from "./lane.ts";
+
+/** A piece that an operation sent ahead of its output. */
+export interface Piece {
+  readonly bytes: Buffer;
+  readonly about: unknown;
+}
+
+/** A job on its worker. Disposing one that has not ended kills the worker. */
+export interface JobRun<Output> extends Disposable {
+  /** The next piece, as slowly as it is asked for; null when the output is there. */
+  next(): Promise<Piece | null>;
+  /** After `next` was null. */
+  readonly output: Output;
+}
+
+/** What the worker is told to undo has so long for it, before it is killed. */
+const UNDO_MS = 1000;
+
+/**
+ * Does a job on a leased worker. `signal` ends it at any time, also where nobody asks for the next piece any more; with a
+ * body the worker is told first, so that it can take back what it began.
+ */
+export function startJob<Output>(
+  lease: Lease,
+  job: Extract<ToWorker, { kind: "job" }>,
+  { signal, body }: { readonly signal: AbortSignal; readonly body: AsyncIterable<Uint8Array> | undefined },
+): JobRun<Output> {
+  const { worker } = lease;
+  const aborted = Promise.withResolvers<null>();
+  let isOver = false;
+  let output: { readonly value: Output } | undefined;
+  let bodyFailure: { readonly thrown: unknown } | undefined;
+
+  const discard = (): void => {
+    isOver = true;
+    signal.removeEventListener("abort", onAbort);
+    lease.discard();
+    aborted.resolve(null);
+  };
+  const onAbort = (): void => {
+    if (isOver) return;
+    if (body === undefined) discard();
+    else
+      AbortSignal.timeout(UNDO_MS).addEventListener(
+        "abort",
+        () => {
+          if (!isOver) discard();
+        },
+        { once: true },
+      );
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+
+  const pump = async (source: AsyncIterable<Uint8Array>): Promise<void> => {
+    try {
+      for await (const piece of abortable(source, signal)) {
+        if (isOver || output !== undefined) break;
+        await worker.send({ kind: "data" }, piece);
+      }
+      await worker.send({ kind: "end" });
+    } catch (thrown) {
+      bodyFailure = { thrown };
+      await worker.send({ kind: "broken" });
+    }
+  };
+
+  const sent = worker.send(job);
+  const pumped = body === undefined ? sent : sent.then(() => pump(body));
+  pumped.catch(() => undefined);
+
+  /** The worker is free when it has heard the end of the body too. */
+  const finish = (): void => {
+    isOver = true;
+    signal.removeEventListener("abort", onAbort);
+    pumped.then(lease.release, lease.discard);
+  };
+
+  const settle = (frame: Frame<FromWorker> | null): Piece | null => {
+    if (frame === null) {
+      const wasAborted = isOver || signal.aborted;
+      discard();
+      if (wasAborted) throw SandboxError.from(signal.reason ?? new DOMException("disposed", "AbortError"));
+      throw new SandboxError("INTERNAL", "a file worker ended in the middle of its work", {
+        admitted: "unknown",
+        cause: new Error(worker.complaint()),
+      });
+    }
+    const { head } = frame;
+    switch (head.kind) {
+      case "piece":
+        return { bytes: frame.body, about: head.about };
+      case "done":
+        output = { value: head.output as Output };
+        finish();
+        return null;
+      case "failed":
+        finish();
+        throw failureOf(head);
+      case "ready":
+        throw new Error("a worker says twice that it is ready");
+    }
+  };
+
+  const failureOf = (head: Extract<FromWorker, { kind: "failed" }>): SandboxError => {
+    if (bodyFailure !== undefined) return SandboxError.from(signal.aborted ? signal.reason : bodyFailure.thrown);
+    const { reason, message, metadata, detail } = head;
+    return new SandboxError(reason, message, { metadata, ...(detail === "" ? {} : { cause: new Error(detail) }) });
+  };
+
+  if (signal.aborted) onAbort();
+  return {
+    next: async () => {
+      if (output !== undefined) return null;
+      if (isOver) return settle(null);
+      return settle(await Promise.race([worker.next(), aborted.promise]));
+    },
+    get output() {
+      if (output === undefined) throw new Error("the job has not ended");
+      return output.value;
+    },
+    [Symbol.dispose]: () => {
+      if (!isOver) discard();
+    },
+  };
+}
+
+/** The source until it ends or the signal aborts, whatever the source waits for. */
+async function* abortable(source: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const parts = source[Symbol.asyncIterator]();
+  const aborted = Promise.withResolvers<never>();
+  aborted.promise.catch(() => undefined);
+  const onAbort = (): void => {
+    aborted.reject(signal.reason as Error);
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  try {
+    for (;;) {
+      const part = await Promise.race([parts.next(), aborted.promise]);
+      if (part.done === true) return;
+      yield part.value;
+    }
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}

@@ -1,0 +1,108 @@
+import { describe, expect, it } from "@jest/globals";
+import { SandboxError } from "@turnbox/core";
+import { createLane, type LaneLimits } from "./lane.ts";
+import type { WorkerProcess } from "./worker-process.ts";
+
+interface FakeWorker extends WorkerProcess {
+  readonly number: number;
+  killed: boolean;
+  /** Lets a killed worker die. */
+  die(): void;
+}
+
+const NO_SIGNAL = { signal: new AbortController().signal };
+
+function laneOf(limits: Partial<LaneLimits> = {}) {
+  const workers: FakeWorker[] = [];
+  const start = (): Promise<WorkerProcess> => {
+    const gone = Promise.withResolvers<null>();
+    const worker: FakeWorker = {
+      number: workers.length,
+      pid: workers.length,
+      killed: false,
+      gone: gone.promise,
+      die: () => {
+        gone.resolve(null);
+      },
+      kill: () => {
+        worker.killed = true;
+      },
+      send: () => Promise.resolve(),
+      next: () => Promise.resolve(null),
+      complaint: () => "",
+    };
+    workers.push(worker);
+    return Promise.resolve(worker);
+  };
+  return { lane: createLane(start, { warm: 2, max: 3, maxWaiting: 4, ...limits }), workers };
+}
+
+const reasonOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => "none",
+    (thrown: unknown) => SandboxError.from(thrown).reason,
+  );
+const settled = async (): Promise<void> => {
+  for (let n = 0; n < 20; n += 1) await Promise.resolve();
+};
+
+describe("the workers of a lane", () => {
+  it("are used again, and only as many as are to be kept warm stay", async () => {
+    const { lane, workers } = laneOf();
+    const first = await lane.take("a", NO_SIGNAL);
+    first.release();
+    const second = await lane.take("a", NO_SIGNAL);
+    expect([workers.length, second.worker]).toEqual([1, first.worker]);
+    const others = await Promise.all([lane.take("a", NO_SIGNAL), lane.take("b", NO_SIGNAL)]);
+    for (const lease of [second, ...others]) lease.release();
+    expect(lane.stats()).toMatchObject({ idle: 2, busy: 0, left: 1 });
+  });
+
+  it("leave one to the others where one root asks for all", async () => {
+    const { lane } = laneOf();
+    const hungry = Array.from({ length: 4 }, () => lane.take("hungry", NO_SIGNAL));
+    await settled();
+    expect(lane.stats()).toMatchObject({ busy: 2, waiting: 2 });
+    const other = await lane.take("other", NO_SIGNAL);
+    expect(lane.stats().busy).toBe(3);
+    other.release();
+    for (const lease of await Promise.all(hungry.slice(0, 2))) lease.release();
+    for (const lease of await Promise.all(hungry.slice(2))) lease.release();
+    expect(lane.stats()).toMatchObject({ busy: 0, waiting: 0 });
+  });
+
+  it("that do not die when they are killed are left behind, counted, and replaced", async () => {
+    const { lane, workers } = laneOf();
+    for (let n = 0; n < 10; n += 1) (await lane.take("a", NO_SIGNAL)).discard();
+    expect(workers.every(({ killed }) => killed)).toBe(true);
+    expect(lane.stats()).toMatchObject({ busy: 0, left: 10 });
+    workers[0]?.die();
+    await settled();
+    expect(lane.stats().left).toBe(9);
+    for (let n = 0; n < 55; n += 1) (await lane.take("a", NO_SIGNAL)).discard();
+    expect(await reasonOf(lane.take("a", NO_SIGNAL))).toBe("STORAGE_UNAVAILABLE");
+  });
+
+  it("refuse jobs beyond those that may wait, and forget one whose caller goes", async () => {
+    const { lane } = laneOf({ max: 1, maxWaiting: 1 });
+    const first = await lane.take("a", NO_SIGNAL);
+    const leave = new AbortController();
+    const waiting = reasonOf(lane.take("a", { signal: leave.signal }));
+    expect(await reasonOf(lane.take("a", NO_SIGNAL))).toBe("OVERLOADED");
+    leave.abort();
+    expect(await waiting).toBe("CANCELLED");
+    first.release();
+    expect(lane.stats()).toMatchObject({ busy: 0, waiting: 0, idle: 1 });
+  });
+
+  it("end with the lane, and nobody waits on", async () => {
+    const { lane, workers } = laneOf({ max: 1 });
+    await lane.take("a", NO_SIGNAL);
+    const waiting = reasonOf(lane.take("a", NO_SIGNAL));
+    const closing = lane[Symbol.asyncDispose]();
+    for (const worker of workers) worker.die();
+    await closing;
+    expect([await waiting, await reasonOf(lane.take("a", NO_SIGNAL))]).toEqual(["SHUTTING_DOWN", "SHUTTING_DOWN"]);
+    expect(workers.every(({ killed }) => killed)).toBe(true);
+  });
+});

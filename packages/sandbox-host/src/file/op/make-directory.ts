@@ -1,0 +1,23 @@
+import { mkdirSync } from "node:fs";
+import { type Entry, entryAt } from "../entry.ts";
+import { errnoCode, invalidField, toFileFailure } from "../failure.ts";
+import type { OperationContext } from "../operation.ts";
+import { makeParents } from "../write-whole.ts";
+
+/** Makes a directory. With `make`, missing ones above it are made and one that is there is as good. */
+export function makeDirectory(
+  { walk }: OperationContext,
+  { path, parents }: { readonly path: string; readonly parents: "make" | "expect" },
+): Entry {
+  if (parents === "make") makeParents(walk, path);
+  using place = walk.find(path);
+  try {
+    mkdirSync(place.at);
+  } catch (thrown) {
+    if (errnoCode(thrown) !== "EEXIST") throw toFileFailure(thrown, path);
+    const entry = entryAt(place);
+    if (parents !== "make" || entry.type !== "directory") throw invalidField("path", "something is there already");
+    return entry;
+  }
+  return entryAt(place);
+}

@@ -1,0 +1,134 @@
+import { Parser, type ReadEntry } from "tar";
+import { createUnpacking, type UnpackedFile } from "../archive/unpacking.ts";
+import { FileFailure, invalidField, refused, toFileFailure } from "../failure.ts";
+import type { OperationContext } from "../operation.ts";
+import { makeParents, writeAll } from "../write-whole.ts";
+import { makeDirectory } from "./make-directory.ts";
+
+export interface UnpackOutput {
+  readonly entries: number;
+  readonly bytes: number;
+}
+
+export interface UnpackInput {
+  readonly path: string;
+  /** Bounds of what the archive may unpack to; the session's own space is another one. */
+  readonly maxBytes: number;
+  readonly maxEntries: number;
+}
+
+/** Bytes of an extended header. */
+const MAX_META_BYTES = 1024 * 1024;
+const COMPRESSED: readonly (readonly number[])[] = [
+  [0x1f, 0x8b],
+  [0x42, 0x5a, 0x68],
+  [0xfd, 0x37, 0x7a],
+  [0x28, 0xb5, 0x2f, 0xfd],
+];
+
+/**
+ * Unpacks the job's body, a plain tar archive, into a directory, which is made where it is missing. Absolute paths, `..`,
+ * ways through links, hard links out, devices and names that come twice are refused when they are met; what was unpacked
+ * before stays. Owners are not taken over, permissions are, but for set-user bits.
+ */
+export function unpackArchive(context: OperationContext, { path, maxBytes, maxEntries }: UnpackInput): UnpackOutput {
+  makeParents(context.walk, path);
+  makeDirectory(context, { path, parents: "make" });
+  using root = context.walk.directory(path);
+  const unpacking = createUnpacking(root);
+  const seen = new Set<string>();
+  let entries = 0;
+  let bytes = 0;
+  let failure: FileFailure | null = null;
+
+  const begin = (entry: ReadEntry): UnpackedFile | null => {
+    entries += 1;
+    bytes += entry.size;
+    if (entries > maxEntries) throw refused(path, `the archive has more than ${maxEntries} entries`);
+    if (bytes > maxBytes) throw refused(path, `the archive unpacks to more than ${maxBytes} bytes`);
+    if (entry.type === "Directory") {
+      unpacking.directory(entry);
+      return null;
+    }
+    const name = entry.path
+      .split("/")
+      .filter((one) => one !== "" && one !== ".")
+      .join("/");
+    if (seen.has(name)) throw refused(entry.path, "it comes twice in the archive");
+    seen.add(name);
+    switch (entry.type) {
+      case "File":
+      case "OldFile":
+      case "ContiguousFile":
+        return unpacking.file(entry);
+      case "SymbolicLink":
+        unpacking.symlink(entry);
+        return null;
+      case "Link":
+        unpacking.hardLink(entry);
+        return null;
+      default:
+        throw refused(entry.path, `it is a ${entry.type}, only files, directories and links are taken`);
+    }
+  };
+
+  const onReadEntry = (entry: ReadEntry): void => {
+    let file: UnpackedFile | null = null;
+    const attempt = (work: () => void): void => {
+      if (failure !== null) return;
+      try {
+        work();
+      } catch (thrown) {
+        failure = toFileFailure(thrown, entry.path);
+        file?.[Symbol.dispose]();
+        file = null;
+      }
+    };
+    attempt(() => {
+      file = begin(entry);
+    });
+    entry.on("data", (piece) => {
+      attempt(() => {
+        if (file !== null) writeAll(file.descriptor, piece);
+      });
+    });
+    entry.on("end", () => {
+      attempt(() => {
+        file?.finish();
+      });
+      file?.[Symbol.dispose]();
+      file = null;
+    });
+  };
+
+  const parser = new Parser({
+    strict: true,
+    maxMetaEntrySize: MAX_META_BYTES,
+    brotli: false,
+    zstd: false,
+    onReadEntry,
+  });
+  parser.on("error", (error: Error) => {
+    failure ??= invalidField("data", `must be a tar archive: ${error.message}`);
+  });
+  // The parser works at once, in the call that gives it the bytes.
+  feed(context.body(), parser, () => failure);
+  return { entries, bytes };
+}
+
+function feed(body: Iterable<Buffer>, parser: Parser, failureOf: () => FileFailure | null): void {
+  let isFirst = true;
+  const check = (): void => {
+    const failure = failureOf();
+    if (failure !== null) throw failure;
+  };
+  for (const piece of body) {
+    if (isFirst && COMPRESSED.some((magic) => magic.every((byte, at) => piece[at] === byte)))
+      throw invalidField("data", "must be a plain tar archive, not a compressed one");
+    isFirst = isFirst && piece.length === 0;
+    parser.write(piece);
+    check();
+  }
+  parser.end();
+  check();
+}

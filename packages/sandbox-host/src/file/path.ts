@@ -1,0 +1,37 @@
+import { invalidField } from "./failure.ts";
+
+/** A name or path as the bytes that it is, one character for each byte: names need not be UTF-8. */
+export type BytePath = string;
+
+/** Where relative paths begin, for both tiers of tools. */
+export const WORKING_DIRECTORY = "/workspace";
+export const MAX_PATH_BYTES = 4096;
+export const MAX_NAME_BYTES = 255;
+
+/** The components of a path of a request, from the root. Dots are left in it: only the walk knows where they lead. */
+export function parsePath(field: string, path: string): readonly BytePath[] {
+  if (path === "") throw invalidField(field, "must not be empty");
+  if (!path.isWellFormed()) throw invalidField(field, "must be Unicode");
+  if (path.includes("\0")) throw invalidField(field, "must have no NUL");
+  const bytes = toBytes(path);
+  if (bytes.length > MAX_PATH_BYTES) throw invalidField(field, `must have at most ${MAX_PATH_BYTES} bytes`);
+  const components = componentsOf(bytes);
+  if (components.some((one) => one.length > MAX_NAME_BYTES)) {
+    throw invalidField(field, `each name in it must have at most ${MAX_NAME_BYTES} bytes`);
+  }
+  return bytes.startsWith("/") ? components : [...componentsOf(WORKING_DIRECTORY), ...components];
+}
+
+export function componentsOf(path: BytePath): readonly BytePath[] {
+  return path.split("/").filter((one) => one !== "" && one !== ".");
+}
+
+/** Text as the byte string that names are. */
+export function toBytes(text: string): BytePath {
+  return Buffer.from(text, "utf8").toString("latin1");
+}
+
+/** A byte string as people see it. */
+export function toText(bytes: BytePath): string {
+  return Buffer.from(bytes, "latin1").toString("utf8");
+}

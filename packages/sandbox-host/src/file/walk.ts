@@ -1,0 +1,328 @@
+import { closeSync, constants, fstatSync, openSync, readlinkSync, type Stats } from "node:fs";
+import { errnoCode, FileFailure, notFound, refused, toFileFailure } from "./failure.ts";
+import { type BytePath, componentsOf, parsePath, toText } from "./path.ts";
+
+/**
+ * A walk through the files of a session that nobody inside can lead out of it, whatever is renamed or linked meanwhile.
+ *
+ * Each directory on the way is held open and entered from the held one above it, by `/proc/self/fd/<n>/<name>` without
+ * following links. A link is read where it is and walked by the walk itself: absolute means from the session's root, `..`
+ * never leads above it, at most 40 are followed. What a walk ends in is a held directory and a name in it, and every
+ * operation goes through the two. It blocks, so it is for file workers only.
+ *
+ * Names and inner paths are byte strings (one character per byte), as names need not be UTF-8.
+ */
+export interface Walk extends Disposable {
+  /** The filesystem that the root is on. */
+  readonly device: number;
+  /**
+   * The directory and the name that a path ends in; the name may not exist. `leaf` says what happens to a link at the
+   * end: `follow` (default) or `keep`. `field` names the path's field in refusals; default "path".
+   */
+  find(path: string, options?: FindOptions): Place;
+  /** A directory, with links followed. */
+  directory(path: string, options?: { readonly field?: string }): Directory;
+  /** A regular file for reading, with links followed. */
+  open(path: string, options?: { readonly field?: string }): OpenFile;
+}
+
+export interface FindOptions {
+  readonly field?: string;
+  readonly leaf?: "follow" | "keep";
+}
+
+/** Disposing it closes the directory. */
+export interface Place extends Disposable {
+  readonly directory: Directory;
+  /** `.` for the root. */
+  readonly name: BytePath;
+  /** Absolute inside. */
+  readonly path: BytePath;
+  /** What node:fs is given for the name; good as long as the place is held. Only calls that follow no link at the end. */
+  readonly at: Buffer;
+}
+
+/** A held directory. Names are single components that somebody else gave: a listing, or a walk. */
+export interface Directory extends Disposable {
+  readonly descriptor: number;
+  /** Absolute inside, without a slash at its end but for the root. */
+  readonly path: BytePath;
+  /** What node:fs is given for the directory itself: to list it. */
+  readonly self: Buffer;
+  /** What node:fs is given for a name in it. */
+  at(name: BytePath): Buffer;
+  /** A directory in it, never through a link; the caller owns it. Throws the system's ENOTDIR where it is none. */
+  enter(name: BytePath): Directory;
+  /** A regular file in it, never through a link. The system's ELOOP where it is a link. */
+  open(name: BytePath): OpenFile;
+}
+
+/** A regular file, held for reading. */
+export interface OpenFile extends Disposable {
+  readonly descriptor: number;
+  readonly path: BytePath;
+  /** As it was when it was opened. */
+  readonly stats: Stats;
+}
+
+const MAX_LINKS = 40;
+/** As deep as a path of the greatest length can be. */
+const MAX_DEPTH = 2048;
+/** How often what changes under the walk is looked at again. */
+const MAX_LOOKS = 16;
+/** Not in node's constants: a descriptor that only marks a place. */
+const O_PATH = 0o10000000;
+const ENTER = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+/** Opening a FIFO does not wait, a link is not followed. */
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
+/** The sandbox makes these itself; what the session's files have there is not what is seen inside. */
+const NOT_FILES: ReadonlySet<BytePath> = new Set(["proc", "sys", "dev"]);
+
+/**
+ * `root` is a directory of this machine that nobody inside can replace. Where `device` is given, it has to be on that
+ * filesystem still: an unmounted head leaves an empty directory, which is nobody's.
+ */
+export function createWalk(root: string, { device }: { readonly device?: number | undefined } = {}): Walk {
+  const top = openRoot(root);
+  const actual = fstatSync(top).dev;
+  if (device !== undefined && device !== actual) {
+    closeSync(top);
+    throw rootLost("another filesystem is there");
+  }
+
+  const find = (path: string, { field = "path", leaf = "follow" }: FindOptions = {}): Place => {
+    const trail = createTrail(top);
+    try {
+      return trail.end(walkAlong(trail, parsePath(field, path), { leaf, shown: path }));
+    } catch (thrown) {
+      trail[Symbol.dispose]();
+      throw toFileFailure(thrown, path);
+    }
+  };
+
+  /** Opens what a path ends in. What is a link only at the second look is walked again. */
+  const openAt = <Opened>(path: string, field: string, open: (place: Place) => Opened): Opened => {
+    for (let looks = 1; ; looks += 1) {
+      using place = find(path, { field });
+      try {
+        return open(place);
+      } catch (thrown) {
+        if (!["ELOOP", "ENOTDIR"].includes(errnoCode(thrown))) throw toFileFailure(thrown, path);
+        if (errnoCode(thrown) === "ENOTDIR" && !isLink(place)) throw notFound(path, "it is no directory");
+        if (looks === MAX_LOOKS) throw refused(path, "it changes while it is looked at");
+      }
+    }
+  };
+
+  return {
+    device: actual,
+    find,
+    directory: (path, { field = "path" } = {}) => openAt(path, field, ({ directory, name }) => directory.enter(name)),
+    open: (path, { field = "path" } = {}) => openAt(path, field, ({ directory, name }) => directory.open(name)),
+    [Symbol.dispose]: () => {
+      closeSync(top);
+    },
+  };
+}
+
+function openRoot(root: string): number {
+  try {
+    return openSync(root, ENTER);
+  } catch (thrown) {
+    throw rootLost(errnoCode(thrown));
+  }
+}
+
+/** Nothing was done: the service mounts the files and asks again. */
+function rootLost(why: string): FileFailure {
+  return new FileFailure("STORAGE_UNAVAILABLE", `the session's files are not there: ${why}`, { root: "lost" });
+}
+
+/** The directories from the root to where the walk is, each held. */
+interface Trail extends Disposable {
+  readonly current: Directory;
+  readonly depth: number;
+  push(directory: Directory): void;
+  up(): void;
+  toRoot(): void;
+  /** Gives the directory away, lets go of the others. No name means the directory where the walk is. */
+  end(name: BytePath | null): Place;
+}
+
+function createTrail(top: number): Trail {
+  // The walk owns the root's descriptor.
+  const root = directoryAt(top, "/", () => undefined);
+  const held: Directory[] = [];
+  const release = (): void => {
+    while (held.length > 0) held.pop()?.[Symbol.dispose]();
+  };
+  const trail: Trail = {
+    get current() {
+      return held.at(-1) ?? root;
+    },
+    get depth() {
+      return held.length;
+    },
+    push: (directory) => {
+      held.push(directory);
+      if (held.length > MAX_DEPTH) throw new FileFailure("PATH_REFUSED", "the path is too deep");
+    },
+    up: () => {
+      held.pop()?.[Symbol.dispose]();
+    },
+    toRoot: release,
+    end: (name) => {
+      if (name !== null) {
+        const directory = held.pop() ?? root;
+        release();
+        return placeIn(directory, name);
+      }
+      if (held.length === 0) return placeIn(root, ".");
+      const own = (held.at(-1) ?? root).path;
+      trail.up();
+      return trail.end(own.slice(own.lastIndexOf("/") + 1));
+    },
+    [Symbol.dispose]: release,
+  };
+  return trail;
+}
+
+function placeIn(directory: Directory, name: BytePath): Place {
+  return {
+    directory,
+    name,
+    path: name === "." ? directory.path : joinPath(directory.path, name),
+    at: directory.at(name),
+    [Symbol.dispose]: () => {
+      directory[Symbol.dispose]();
+    },
+  };
+}
+
+/** Goes down to the directory that the path ends in, and answers with the name in it; null for the directory itself. */
+function walkAlong(
+  trail: Trail,
+  components: readonly BytePath[],
+  { leaf, shown }: { readonly leaf: "follow" | "keep"; readonly shown: string },
+): BytePath | null {
+  const pending = [...components].reverse();
+  let links = 0;
+  let looks = 0;
+  for (let name = pending.pop(); name !== undefined; name = pending.pop()) {
+    const isLeaf = pending.length === 0;
+    const step = takeStep(trail, name, { isLeaf, leaf, shown });
+    if (step.kind === "leaf") return name;
+    if (step.kind === "again") {
+      looks += 1;
+      if (looks > MAX_LOOKS) throw refused(shown, "it changes while it is looked at");
+      pending.push(name);
+    }
+    if (step.kind !== "link") continue;
+    links += 1;
+    if (links > MAX_LINKS) throw refused(shown, `it leads through more than ${MAX_LINKS} links`);
+    if (step.target.startsWith("/")) trail.toRoot();
+    pending.push(...[...componentsOf(step.target)].reverse());
+  }
+  return null;
+}
+
+type Step = { readonly kind: "moved" | "leaf" | "again" } | { readonly kind: "link"; readonly target: BytePath };
+
+function takeStep(
+  trail: Trail,
+  name: BytePath,
+  { isLeaf, leaf, shown }: { readonly isLeaf: boolean; readonly leaf: "follow" | "keep"; readonly shown: string },
+): Step {
+  if (name === "..") {
+    trail.up();
+    return { kind: "moved" };
+  }
+  if (trail.depth === 0 && NOT_FILES.has(name)) throw refused(shown, `/${name} is not among the session's files`);
+  if (isLeaf && leaf === "keep") return { kind: "leaf" };
+  if (!isLeaf && enters(trail, name)) return { kind: "moved" };
+  const target = linkTarget(trail.current, name);
+  if (target !== null) return { kind: "link", target };
+  if (isLeaf) return { kind: "leaf" };
+  // It may have been a link just now, and a directory since.
+  if (!mayBeDirectory(trail.current, name)) throw notFound(shown, "a part of it is no directory");
+  return { kind: "again" };
+}
+
+function enters(trail: Trail, name: BytePath): boolean {
+  try {
+    trail.push(trail.current.enter(name));
+    return true;
+  } catch (thrown) {
+    if (["ENOTDIR", "ELOOP"].includes(errnoCode(thrown))) return false;
+    throw thrown;
+  }
+}
+
+/** What the link says, read in the held directory; null where there is no link. */
+function linkTarget(directory: Directory, name: BytePath): BytePath | null {
+  try {
+    return readlinkSync(directory.at(name), { encoding: "latin1" });
+  } catch (thrown) {
+    if (["EINVAL", "ENOENT"].includes(errnoCode(thrown))) return null;
+    throw thrown;
+  }
+}
+
+function isLink({ directory, name }: Place): boolean {
+  return linkTarget(directory, name) !== null;
+}
+
+function mayBeDirectory(directory: Directory, name: BytePath): boolean {
+  try {
+    directory.enter(name)[Symbol.dispose]();
+    return true;
+  } catch (thrown) {
+    // A link again.
+    return errnoCode(thrown) !== "ENOTDIR" || linkTarget(directory, name) !== null;
+  }
+}
+
+export function joinPath(directory: BytePath, name: BytePath): BytePath {
+  return directory === "/" ? `/${name}` : `${directory}/${name}`;
+}
+
+function directoryAt(descriptor: number, path: BytePath, release: () => void): Directory {
+  const self = `/proc/self/fd/${descriptor}`;
+  const at = (name: BytePath): Buffer => Buffer.from(`${self}/${name}`, "latin1");
+  return {
+    descriptor,
+    path,
+    // The slash makes the system go into the directory that is held.
+    self: Buffer.from(`${self}/`),
+    at,
+    enter: (name) => {
+      const inner = openSync(at(name), ENTER);
+      return directoryAt(inner, name === "." ? path : joinPath(path, name), closing(inner));
+    },
+    open: (name) => openRegular(at(name), joinPath(path, name)),
+    [Symbol.dispose]: release,
+  };
+}
+
+function openRegular(at: Buffer, path: BytePath): OpenFile {
+  const descriptor = openSync(at, READ);
+  const release = closing(descriptor);
+  try {
+    const stats = fstatSync(descriptor);
+    if (stats.isDirectory()) throw refused(toText(path), "it is a directory");
+    if (!stats.isFile()) throw refused(toText(path), "it is no regular file");
+    return { descriptor, path, stats, [Symbol.dispose]: release };
+  } catch (thrown) {
+    release();
+    throw thrown;
+  }
+}
+
+function closing(descriptor: number): () => void {
+  let isOpen = true;
+  return () => {
+    if (!isOpen) return;
+    isOpen = false;
+    closeSync(descriptor);
+  };
+}

@@ -1,0 +1,78 @@
+import { extname } from "node:path";
+import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { type CommandRunner, type RunningCommand, SandboxError } from "@turnbox/core";
+import { createFrameReader, encodeFrame, type Frame, type FromWorker, type ToWorker } from "./frame.ts";
+
+/** A file worker's process, as the pool sees it. */
+export interface WorkerProcess {
+  readonly pid: number;
+  /** Settles when the process is gone. One that hangs in the storage stays, killed or not. */
+  readonly gone: Promise<unknown>;
+  send(head: ToWorker, body?: Uint8Array): Promise<void>;
+  /** The next frame; null where the process has ended. */
+  next(): Promise<Frame<FromWorker> | null>;
+  kill(): void;
+  /** What it complained about, for the log. */
+  complaint(): string;
+}
+
+/** Enough for an operation's largest answer; more is a defect. */
+const MAX_HEAP_MIB = 256;
+const MAX_COMPLAINT_CHARACTERS = 4096;
+/** The pool ends workers long before. */
+const LIFETIME_MS = 20 * 24 * 3_600_000;
+// The same file runs from the build (.js) and from source (.ts).
+const WORKER = fileURLToPath(new URL(`./file-worker${extname(import.meta.url)}`, import.meta.url));
+
+export async function startWorkerProcess(options: {
+  readonly runner: CommandRunner;
+  readonly nodePath: string;
+}): Promise<WorkerProcess> {
+  const args = [`--max-old-space-size=${MAX_HEAP_MIB}`, "--max-semi-space-size=2", "--no-warnings", WORKER];
+  const child = await options.runner.start({ command: options.nodePath, args, cwd: "/", deadlineMs: LIFETIME_MS });
+  const complaint = keepStart(child.stderr);
+  child.stdout.on("error", () => undefined);
+  const next = createFrameReader(child.stdout);
+  const first = await next();
+  if (first?.head.kind !== "ready") {
+    child.kill();
+    throw new SandboxError("INTERNAL", "a file worker does not start", {
+      admitted: "no",
+      cause: new Error(complaint()),
+    });
+  }
+  return {
+    pid: child.pid,
+    gone: child.ended,
+    send: createSend(child),
+    next,
+    kill: () => {
+      child.kill();
+    },
+    complaint,
+  };
+}
+
+/** Resolves when there is room for more. A worker that is gone takes everything: its end is seen at its output. */
+function createSend({ stdin }: RunningCommand): WorkerProcess["send"] {
+  return async (head, body) => {
+    if (stdin.destroyed || stdin.write(encodeFrame(head, body))) return;
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        for (const event of ["drain", "close", "error"]) stdin.off(event, done);
+        resolve();
+      };
+      for (const event of ["drain", "close", "error"]) stdin.on(event, done);
+    });
+  };
+}
+
+function keepStart(stream: Readable): () => string {
+  let text = "";
+  stream.on("data", (chunk: Buffer) => {
+    if (text.length < MAX_COMPLAINT_CHARACTERS) text += chunk.toString("utf8");
+  });
+  stream.on("error", () => undefined);
+  return () => text.slice(0, MAX_COMPLAINT_CHARACTERS);
+}

@@ -1,0 +1,96 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { createChildCommandRunner, SandboxError } from "@turnbox/core";
+import { createFileWorkers, type FileWorkers } from "./workers.ts";
+
+const SLOW_MS = 60_000;
+const CALL = { signal: new AbortController().signal };
+let root: string;
+let workers: FileWorkers;
+
+beforeAll(() => {
+  root = mkdtempSync(join(tmpdir(), "turnbox-workers-"));
+  mkdirSync(join(root, "workspace"));
+  workers = createFileWorkers({ runner: createChildCommandRunner(), nodePath: process.execPath });
+});
+
+afterAll(async () => {
+  await workers[Symbol.asyncDispose]();
+  rmSync(root, { recursive: true });
+});
+
+const reasonOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => "none",
+    (thrown: unknown) => SandboxError.from(thrown).reason,
+  );
+
+const write = (body: AsyncIterable<Uint8Array>, path = "file") =>
+  workers.run("writeFile", { root, input: { path, mode: null, parents: "expect" }, body }, CALL);
+
+describe("file workers", () => {
+  it(
+    "do one job after another, and kill one that passes its deadline",
+    async () => {
+      expect(await workers.run("nothing", { root, input: null }, CALL)).toBeNull();
+      // A watch ends only when it is ended.
+      const endless = { root, input: { path: "/", depth: "one" }, deadlineMs: 2000 } as const;
+      expect(await reasonOf(workers.run("watchDirectory", endless, CALL))).toBe("DEADLINE_EXCEEDED");
+      expect(await workers.run("nothing", { root, input: null }, CALL)).toBeNull();
+      expect(workers.stats().quick.busy).toBe(0);
+    },
+    SLOW_MS,
+  );
+
+  it(
+    "kill a job with its caller's signal, also where nobody reads it",
+    async () => {
+      const leave = new AbortController();
+      const input = { path: "/", depth: "one" } as const;
+      using run = await workers.stream("watchDirectory", { root, input, lane: "watch" }, { signal: leave.signal });
+      expect((await run.next())?.about).toMatchObject([{ kind: "started" }]);
+      expect(workers.stats().watch.busy).toBe(1);
+      leave.abort();
+      expect(workers.stats().watch.busy).toBe(0);
+      expect(await reasonOf(run.next())).toBe("CANCELLED");
+    },
+    SLOW_MS,
+  );
+
+  it(
+    "take a body as it comes, and are free for the next job where they refuse it half way",
+    async () => {
+      async function* body() {
+        for (let n = 0; n < 64; n += 1) yield Buffer.alloc(64 * 1024, n);
+      }
+      expect(await write(body())).toMatchObject({ path: "/workspace/file", sizeBytes: 4 * 1024 * 1024 });
+      expect(readFileSync(join(root, "workspace/file")).at(-1)).toBe(63);
+      for (let n = 0; n < 3; n += 1) expect(await reasonOf(write(body(), "missing/file"))).toBe("FILE_NOT_FOUND");
+      expect(await workers.run("stat", { root, input: { path: "file" } }, CALL)).toMatchObject({ name: "file" });
+    },
+    SLOW_MS,
+  );
+
+  it(
+    "take back what they began where the body breaks off",
+    async () => {
+      async function* broken() {
+        yield Buffer.from("half");
+        throw new SandboxError("CANCELLED", "the client is gone");
+      }
+      expect(await reasonOf(write(broken(), "half"))).toBe("CANCELLED");
+      expect(readdirSync(join(root, "workspace"))).not.toContain("half");
+      expect(readdirSync(join(root, "workspace")).filter((name) => name.endsWith(".tmp"))).toEqual([]);
+    },
+    SLOW_MS,
+  );
+
+  it("say that a root is lost, and name no path of this machine in refusals", async () => {
+    const lost = workers.run("stat", { root: join(root, "gone"), input: { path: "/" } }, CALL);
+    await expect(lost).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE", metadata: { root: "lost" } });
+    const refusal = await workers.run("stat", { root, input: { path: "/missing" } }, CALL).catch(String);
+    expect(refusal).not.toContain(root);
+  }, 60_000);
+});

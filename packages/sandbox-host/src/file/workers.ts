@@ -1,0 +1,105 @@
+import type { CommandRunner } from "@turnbox/core";
+import { type JobRun, type Piece, startJob } from "./job-run.ts";
+import { createLane, type LaneLimits, type LaneStats } from "./lane.ts";
+import type { InputOf, OperationName, OutputOf } from "./operation.ts";
+import { startWorkerProcess } from "./worker-process.ts";
+
+/**
+ * File workers: processes that do the operations of operation.ts on the files of sessions, so that nothing an agent makes
+ * of its files holds up this process. Each does one job at a time, is kept for the next one, and is killed and replaced
+ * where a job's deadline passes or its caller's signal aborts.
+ *
+ *     const { entry } = await workers.run("stat", { root, input: { path } }, { signal });
+ *
+ * `root` is where the session's head is mounted. Failures are `SandboxError`s. An operation that sends pieces is read with
+ * `stream`, as slowly as the reader likes; a `body` is sent as fast as the operation takes it.
+ */
+export interface FileWorkers extends AsyncDisposable {
+  /** Does a job to its end; pieces go to `onPiece`, which is waited for. */
+  run<Name extends OperationName>(
+    name: Name,
+    job: FileJob<Name> & { readonly onPiece?: (piece: Piece) => Promise<void> | void },
+    call: { readonly signal: AbortSignal },
+  ): Promise<OutputOf<Name>>;
+  /** Starts a job whose pieces the caller asks for; the caller disposes it. */
+  stream<Name extends OperationName>(
+    name: Name,
+    job: FileJob<Name>,
+    call: { readonly signal: AbortSignal },
+  ): Promise<JobRun<OutputOf<Name>>>;
+  stats(): Readonly<Record<LaneName, LaneStats>>;
+}
+
+export interface FileJob<Name extends OperationName> {
+  /** The directory that is the session's root, on this machine. */
+  readonly root: string;
+  /** The filesystem that the root has to be on; absent means any. */
+  readonly device?: number;
+  readonly input: InputOf<Name>;
+  /** Bytes for an operation that reads a body. */
+  readonly body?: AsyncIterable<Uint8Array>;
+  /** From asking for a worker to the end. Default 30 s. */
+  readonly deadlineMs?: number;
+  /** Default `quick`. */
+  readonly lane?: LaneName;
+}
+
+/** `quick`: ends by itself. `transfer`: as slow as a client. `watch`: for as long as a client wants. */
+export type LaneName = "quick" | "transfer" | "watch";
+
+const DEFAULT_DEADLINE_MS = 30_000;
+const LANES: Readonly<Record<LaneName, LaneLimits>> = {
+  quick: { warm: 3, max: 4, maxWaiting: 256 },
+  transfer: { warm: 1, max: 12, maxWaiting: 64 },
+  watch: { warm: 0, max: 16, maxWaiting: 0 },
+};
+
+export function createFileWorkers({
+  runner,
+  nodePath,
+}: {
+  readonly runner: CommandRunner;
+  readonly nodePath: string;
+}): FileWorkers {
+  const start = () => startWorkerProcess({ runner, nodePath });
+  const lanes = {
+    quick: createLane(start, LANES.quick),
+    transfer: createLane(start, LANES.transfer),
+    watch: createLane(start, LANES.watch),
+  };
+
+  const stream: FileWorkers["stream"] = async (
+    name,
+    { root, device, input, body, deadlineMs, lane = "quick" },
+    call,
+  ) => {
+    const signal = AbortSignal.any([call.signal, AbortSignal.timeout(deadlineMs ?? DEFAULT_DEADLINE_MS)]);
+    const lease = await lanes[lane].take(root, { signal });
+    const job = {
+      kind: "job",
+      name,
+      root,
+      device: device ?? null,
+      input,
+      body: body === undefined ? "none" : "follows",
+    } as const;
+    return startJob<OutputOf<typeof name>>(lease, job, { signal, body });
+  };
+
+  return {
+    stream,
+    run: async <Name extends OperationName>(
+      name: Name,
+      job: Parameters<FileWorkers["run"]>[1] & FileJob<Name>,
+      call: { readonly signal: AbortSignal },
+    ): Promise<OutputOf<Name>> => {
+      using run = await stream(name, job, call);
+      for (let piece = await run.next(); piece !== null; piece = await run.next()) await job.onPiece?.(piece);
+      return run.output;
+    },
+    stats: () => ({ quick: lanes.quick.stats(), transfer: lanes.transfer.stats(), watch: lanes.watch.stats() }),
+    [Symbol.asyncDispose]: async () => {
+      await Promise.all(Object.values(lanes).map((lane) => lane[Symbol.asyncDispose]()));
+    },
+  };
+}

@@ -1,0 +1,19 @@
+import { Resolver } from "node:dns/promises";
+import { hasErrno } from "@turnbox/core";
+import type { LookUp } from "./resolver.ts";
+
+const TIMEOUT_MS = 3_000;
+const TRIES = 2;
+
+/** Asks the resolvers that the machine is configured with. */
+export function createLookUp(): LookUp {
+  const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES });
+  return async (name) => {
+    try {
+      return await resolver.resolve4(name, { ttl: true });
+    } catch (thrown) {
+      if (hasErrno(thrown, "ENOTFOUND") || hasErrno(thrown, "ENODATA")) return [];
+      throw thrown;
+    }
+  };
+}

@@ -1,0 +1,104 @@
+import { randomBytes } from "node:crypto";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import packet from "dns-packet";
+import { DENY_ALL, parsePolicy } from "../policy.ts";
+import { type NameAddress, type Resolver, startResolver } from "./resolver.ts";
+
+const ADDRESS = "93.184.216.34";
+const policy = parsePolicy({ ...DENY_ALL, allowOutbound: true, allowList: ["*.example.org"] });
+
+describe("the resolver of sandboxes", () => {
+  let resolver: Resolver;
+  let asked: string[];
+  let refused: string[];
+  let pinned: (readonly NameAddress[])[];
+  let known: boolean;
+  let answers: readonly NameAddress[];
+
+  beforeEach(async () => {
+    [asked, refused, pinned, known] = [[], [], [], true];
+    answers = [{ address: ADDRESS, ttl: 100_000 }];
+    resolver = await startResolver({
+      address: "127.0.0.1",
+      lookUp: (name) => {
+        asked.push(name);
+        return Promise.resolve(answers);
+      },
+      askerOf: () => (known ? { policy, pin, refused: (name) => void refused.push(name) } : undefined),
+    });
+  });
+  afterEach(async () => {
+    await resolver[Symbol.asyncDispose]();
+  });
+
+  const pin = (_: string, addresses: readonly NameAddress[]): Promise<void> => {
+    pinned.push(addresses);
+    return Promise.resolve();
+  };
+  const query = (name: string, type: "A" | "AAAA" | "TXT" = "A"): Buffer =>
+    packet.encode({ type: "query", id: 7, flags: packet.RECURSION_DESIRED, questions: [{ type, name }] });
+
+  /** Sends all messages and reads the answer to the last. */
+  const ask = async (...messages: readonly Buffer[]) => {
+    const socket = createSocket("udp4");
+    try {
+      for (const message of messages) socket.send(message, resolver.ports.udp, "127.0.0.1");
+      const [reply] = (await once(socket, "message")) as [Buffer];
+      const { id, rcode, answers: found } = packet.decode(reply) as packet.DecodedPacket & { readonly rcode: string };
+      return { id, rcode, found: found?.map((entry) => ("data" in entry ? entry.data : "")) };
+    } finally {
+      socket.close();
+    }
+  };
+
+  it("answers an allowed name, bounds how long it counts, and opens its address first", async () => {
+    expect(await ask(query("Git.Example.org"))).toEqual({ id: 7, rcode: "NOERROR", found: [ADDRESS] });
+    expect(pinned).toEqual([[{ address: ADDRESS, ttl: 300 }]]);
+    expect(asked).toEqual(["git.example.org"]);
+  });
+
+  it("asks nobody about other names and other questions (attack 43)", async () => {
+    expect((await ask(query("git.evil.com"))).rcode).toBe("NXDOMAIN");
+    expect((await ask(query("x.example.org", "TXT"))).rcode).toBe("NOTIMP");
+    expect(await ask(query("x.example.org", "AAAA"))).toMatchObject({ rcode: "NOERROR", found: [] });
+    expect(asked).toEqual([]);
+    expect(refused).toEqual(["git.evil.com"]);
+  });
+
+  it("leaves inward addresses out of an answer (attack 44)", async () => {
+    answers = ["169.254.169.254", ADDRESS, "10.0.0.1", "127.0.0.1"].map((address) => ({ address, ttl: 1 }));
+    expect((await ask(query("a.example.org"))).found).toEqual([ADDRESS]);
+    expect(pinned).toEqual([[{ address: ADDRESS, ttl: 1 }]]);
+    expect(refused).toHaveLength(3);
+  });
+
+  it("says nothing to garbage and goes on", async () => {
+    const garbage = Array.from({ length: 200 }, (_, size) => randomBytes(size));
+    const answered = packet.encode({ type: "response", id: 1, questions: [{ type: "A", name: "a.example.org" }] });
+    expect((await ask(...garbage, Buffer.alloc(4000), answered, query("a.example.org"))).rcode).toBe("NOERROR");
+  });
+
+  it("speaks TCP, in pieces too, and ends a connection that is not DNS", async () => {
+    const socket = connect(resolver.ports.tcp, "127.0.0.1");
+    const message = query("a.example.org");
+    const framed = Buffer.concat([Buffer.from([0, message.length]), message]);
+    socket.write(framed.subarray(0, 5));
+    socket.write(framed.subarray(5));
+    const [reply] = (await once(socket, "data")) as [Buffer];
+    expect(packet.decode(reply.subarray(2)).answers).toHaveLength(1);
+    socket.write(Buffer.from([0xff, 0xff, 1]));
+    await once(socket, "close");
+  });
+
+  it("does not know strangers", async () => {
+    known = false;
+    const socket = connect(resolver.ports.tcp, "127.0.0.1");
+    const message = query("a.example.org");
+    socket.write(Buffer.concat([Buffer.from([0, message.length]), message]));
+    await once(socket, "close");
+    expect(asked).toEqual([]);
+  });
+});

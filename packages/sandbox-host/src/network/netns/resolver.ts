@@ -1,0 +1,182 @@
+import { createSocket, type RemoteInfo } from "node:dgram";
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import packet, { type Answer } from "dns-packet";
+import { judgeAnswer, judgeName, type NetworkPolicy, normalizeName } from "../policy.ts";
+import type { ResolverPorts } from "./ruleset.ts";
+
+/** An address that a name has. */
+export interface NameAddress {
+  readonly address: string;
+  readonly ttl: number;
+}
+
+/** Asks the machine's resolvers for the IPv4 addresses of a name; none where it has none or does not exist. */
+export type LookUp = (name: string) => Promise<readonly NameAddress[]>;
+
+/** A sandbox that asks. */
+export interface Asker {
+  readonly policy: NetworkPolicy;
+  /** Lets the sandbox connect to the addresses; settles when it can. */
+  pin(name: string, addresses: readonly NameAddress[]): Promise<void>;
+  refused(destination: string, rule: string): void;
+}
+
+export interface Resolver extends AsyncDisposable {
+  readonly ports: ResolverPorts;
+}
+
+const MAX_QUERY_BYTES = 1024;
+const MAX_ANSWERS = 16;
+/** Answers are asked for again soon, so that a change of the policy or of the name is noticed. */
+const MAX_TTL_S = 300;
+const MAX_IN_FLIGHT = 256;
+const MAX_TCP_SOCKETS = 256;
+const TCP_IDLE_MS = 5_000;
+
+const RESPONSE = packet.RECURSION_DESIRED | packet.RECURSION_AVAILABLE;
+const SERVFAIL = 2;
+const NXDOMAIN = 3;
+const NOTIMP = 4;
+
+/**
+ * The resolver of sandboxes. It answers A questions for names that the asker's policy allows, and AAAA ones with nothing;
+ * nothing of any other question, nor of any other name, leaves the machine. An allowed name that leads to a private or
+ * denied address is refused like an unknown one.
+ */
+export async function startResolver(options: {
+  readonly address: string;
+  readonly lookUp: LookUp;
+  readonly askerOf: (source: string) => Asker | undefined;
+}): Promise<Resolver> {
+  const { address, lookUp, askerOf } = options;
+  let inFlight = 0;
+
+  const answer = async (source: string, message: Buffer): Promise<Buffer | undefined> => {
+    const asker = askerOf(source);
+    const query = asker === undefined ? undefined : parseQuery(message);
+    if (asker === undefined || query === undefined) return undefined;
+    if (inFlight >= MAX_IN_FLIGHT) return encode(query, SERVFAIL);
+    inFlight += 1;
+    try {
+      return await resolveQuery(query, asker, lookUp);
+    } catch {
+      return encode(query, SERVFAIL);
+    } finally {
+      inFlight -= 1;
+    }
+  };
+
+  const udp = createSocket("udp4");
+  udp.on("error", () => undefined);
+  udp.on("message", (message: Buffer, from: RemoteInfo) => {
+    void answer(from.address, message).then((reply) => {
+      if (reply !== undefined) udp.send(reply, from.port, from.address, () => undefined);
+    });
+  });
+  const sockets = new Set<Socket>();
+  const tcp = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+    serveTcp(socket, (message) => answer(socket.remoteAddress ?? "", message));
+  });
+  tcp.maxConnections = MAX_TCP_SOCKETS;
+  udp.bind({ address, port: 0, exclusive: true });
+  await once(udp, "listening");
+  tcp.listen({ host: address, port: 0 });
+  await once(tcp, "listening");
+  tcp.on("error", () => undefined);
+  return {
+    ports: { udp: udp.address().port, tcp: (tcp.address() as AddressInfo).port },
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy();
+      const closed = [once(udp, "close"), once(tcp, "close")];
+      udp.close();
+      tcp.close();
+      await Promise.all(closed);
+    },
+  };
+}
+
+interface Query {
+  readonly id: number;
+  readonly name: string;
+  readonly type: string;
+}
+
+/** The one question of a plain query; undefined for anything else, which is not answered. */
+function parseQuery(message: Buffer): Query | undefined {
+  if (message.length > MAX_QUERY_BYTES) return undefined;
+  try {
+    const { id, type, questions } = packet.decode(message);
+    const [question] = questions ?? [];
+    if (type !== "query" || questions?.length !== 1 || question === undefined) return undefined;
+    if ((question.class ?? "IN") !== "IN" || question.name.length > 253) return undefined;
+    return { id: id ?? 0, name: question.name, type: question.type };
+  } catch {
+    return undefined;
+  }
+}
+
+async function resolveQuery(query: Query, asker: Asker, lookUp: LookUp): Promise<Buffer> {
+  const name = normalizeName(query.name);
+  const verdict = judgeName(asker.policy, name);
+  if (verdict.kind === "refused") {
+    asker.refused(name, verdict.rule);
+    return encode(query, NXDOMAIN);
+  }
+  if (query.type === "AAAA") return encode(query, 0);
+  if (query.type !== "A") return encode(query, NOTIMP);
+  const found = (await lookUp(name)).slice(0, MAX_ANSWERS);
+  const open: NameAddress[] = [];
+  for (const entry of found) {
+    const { kind, ...why } = judgeAnswer(asker.policy, entry.address);
+    if (kind === "allowed") open.push({ address: entry.address, ttl: Math.min(entry.ttl, MAX_TTL_S) });
+    else asker.refused(`${name} (${entry.address})`, "rule" in why ? why.rule : "");
+  }
+  if (open.length === 0) return encode(query, NXDOMAIN);
+  await asker.pin(name, open);
+  return encode(query, 0, open);
+}
+
+function encode({ id, name, type }: Query, code: number, addresses: readonly NameAddress[] = []): Buffer {
+  return packet.encode({
+    type: "response",
+    id,
+    flags: RESPONSE | code,
+    questions: [{ name, type: type as "A", class: "IN" }],
+    answers: addresses.map(({ address, ttl }): Answer => ({ type: "A", class: "IN", name, ttl, data: address })),
+  });
+}
+
+/** Messages with their length in front, one after the other. */
+function serveTcp(socket: Socket, answer: (message: Buffer) => Promise<Buffer | undefined>): void {
+  let pending = Buffer.alloc(0);
+  socket.setTimeout(TCP_IDLE_MS, () => socket.destroy());
+  socket.on("error", () => undefined);
+  const take = async (): Promise<void> => {
+    while (pending.length >= 2) {
+      const length = pending.readUInt16BE(0);
+      if (length > MAX_QUERY_BYTES) {
+        socket.destroy();
+        return;
+      }
+      if (pending.length < length + 2) return;
+      const message = pending.subarray(2, length + 2);
+      pending = pending.subarray(length + 2);
+      const reply = await answer(message);
+      if (reply === undefined || socket.destroyed) {
+        socket.destroy();
+        return;
+      }
+      const head = Buffer.alloc(2);
+      head.writeUInt16BE(reply.length);
+      socket.write(Buffer.concat([head, reply]));
+    }
+  };
+  socket.on("data", (chunk: Buffer) => {
+    pending = Buffer.concat([pending, chunk]);
+    socket.pause();
+    void take().finally(() => socket.resume());
+  });
+}

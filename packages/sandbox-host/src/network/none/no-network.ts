@@ -1,0 +1,21 @@
+import { SandboxError } from "@turnbox/core";
+import type { Network } from "../network.ts";
+import type { NetworkSupport } from "../policy.ts";
+
+/** For hosts on which no policy can be put in force. */
+export function createNoNetwork(support: Exclude<NetworkSupport, { readonly kind: "enforced" }>): Network {
+  const refused = (): never => {
+    throw new SandboxError("CAPABILITY_NOT_SUPPORTED", support.why);
+  };
+  return {
+    support,
+    open: () => Promise.resolve(),
+    attach: () => Promise.resolve().then(refused),
+    isAttached: () => false,
+    update: () => Promise.resolve(),
+    denials: () => Promise.resolve([]),
+    mend: () => Promise.resolve(),
+    detach: () => Promise.resolve(),
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+}

@@ -1,0 +1,141 @@
+import { describe, expect, it } from "@jest/globals";
+import { SandboxError } from "@turnbox/core";
+import {
+  assertEnforceable,
+  DENY_ALL,
+  judgeAddress,
+  judgeAnswer,
+  judgeName,
+  type NetworkPolicy,
+  parsePolicy,
+} from "./policy.ts";
+
+const policy = (more: Partial<NetworkPolicy> = {}): NetworkPolicy =>
+  parsePolicy({ ...DENY_ALL, allowOutbound: true, ...more });
+const isOpen = (verdict: { readonly kind: string }): boolean => verdict.kind === "allowed";
+const reasonOf = (work: () => unknown): string => {
+  try {
+    work();
+    return "none";
+  } catch (thrown) {
+    return SandboxError.from(thrown).reason;
+  }
+};
+
+describe("the lists of a policy", () => {
+  it("hold ranges and names in one spelling, each once", () => {
+    const { allowList } = policy({ allowList: ["8.8.8.9/24", "8.8.8.0/24", "*.Example.ORG.", "9.9.9.9"] });
+    expect(allowList).toEqual(["8.8.8.0/24", "*.example.org", "9.9.9.9/32"]);
+  });
+
+  it.each([
+    "",
+    "1.2.3",
+    "1.2.3.4/33",
+    "1.2.3.4/8/8",
+    "01.2.3.4",
+    "fd00::/8",
+    "*",
+    "*.",
+    "a b",
+    "-x.org",
+    "a..b",
+    "x.1",
+  ])("do not hold %j", (entry) => {
+    expect(reasonOf(() => policy({ allowList: [entry] }))).toBe("INVALID_ARGUMENT");
+    expect(reasonOf(() => policy({ denyList: [entry] }))).toBe("INVALID_ARGUMENT");
+  });
+
+  it("have a bound", () => {
+    const many = Array.from({ length: 257 }, (_, index) => `h${String(index)}.example.org`);
+    expect(reasonOf(() => policy({ allowList: many }))).toBe("INVALID_ARGUMENT");
+  });
+});
+
+describe("a policy", () => {
+  it("allows nothing by default", () => {
+    expect(isOpen(judgeAddress(DENY_ALL, "1.1.1.1"))).toBe(false);
+    expect(isOpen(judgeName(DENY_ALL, "example.org"))).toBe(false);
+  });
+
+  it("opens what is public where nothing is listed", () => {
+    expect(isOpen(judgeAddress(policy(), "1.1.1.1"))).toBe(true);
+    for (const address of [
+      "10.0.0.1",
+      "172.31.255.255",
+      "192.168.1.1",
+      "127.0.0.1",
+      "0.0.0.0",
+      "100.100.100.200",
+      "169.254.169.254",
+      "224.0.0.1",
+      "255.255.255.255",
+      "198.18.0.1",
+    ]) {
+      expect([address, isOpen(judgeAddress(policy(), address))]).toEqual([address, false]);
+    }
+  });
+
+  it("opens a special address only where it is listed by address, and the deny list wins", () => {
+    expect(isOpen(judgeAddress(policy({ allowList: ["10.1.0.0/16"] }), "10.1.2.3"))).toBe(true);
+    const both = policy({ allowList: ["10.1.0.0/16"], denyList: ["10.1.2.0/24"] });
+    expect(isOpen(judgeAddress(both, "10.1.2.3"))).toBe(false);
+    expect(isOpen(judgeAddress(both, "10.1.3.3"))).toBe(true);
+  });
+
+  it("answers exactly the names it lists; a star covers what is below, not itself", () => {
+    const listed = policy({ allowList: ["*.example.org", "one.net"], denyList: ["bad.example.org"] });
+    const asked = [
+      "a.example.org",
+      "a.b.EXAMPLE.org.",
+      "example.org",
+      "bad.example.org",
+      "one.net",
+      "xone.net",
+      "evilexample.org",
+    ];
+    expect(asked.filter((name) => isOpen(judgeName(listed, name)))).toEqual([
+      "a.example.org",
+      "a.b.EXAMPLE.org.",
+      "one.net",
+    ]);
+  });
+
+  it("lets an allowed name lead to any public address and to no special or denied one", () => {
+    const listed = policy({ allowList: ["*.example.org"], denyList: ["5.5.5.0/24"] });
+    expect(isOpen(judgeAnswer(listed, "1.1.1.1"))).toBe(true);
+    expect(isOpen(judgeAnswer(listed, "10.0.0.1"))).toBe(false);
+    expect(isOpen(judgeAnswer(listed, "5.5.5.5"))).toBe(false);
+  });
+});
+
+describe("a host that cannot enforce policies", () => {
+  const absent = { kind: "absent", why: "no nft" } as const;
+  const open = { kind: "open", why: "runtime none" } as const;
+
+  it("refuses a policy that allows something where there is no network, and takes one that allows nothing", () => {
+    expect(
+      reasonOf(() => {
+        assertEnforceable(policy(), absent);
+      }),
+    ).toBe("CAPABILITY_NOT_SUPPORTED");
+    expect(
+      reasonOf(() => {
+        assertEnforceable({ ...DENY_ALL, required: true }, absent);
+      }),
+    ).toBe("none");
+  });
+
+  it("refuses every policy that insists where everything is open", () => {
+    expect(
+      reasonOf(() => {
+        assertEnforceable({ ...DENY_ALL, required: true }, open);
+      }),
+    ).toBe("CAPABILITY_NOT_SUPPORTED");
+    expect(
+      reasonOf(() => {
+        assertEnforceable(policy(), open);
+      }),
+    ).toBe("none");
+  });
+});

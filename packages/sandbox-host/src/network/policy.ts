@@ -1,0 +1,136 @@
+import { invalidArgument, SandboxError } from "@turnbox/core";
+import { type AddressRange, formatAddress, isClosed, isWithin, parseAddress, parseRange } from "./address.ts";
+
+/** Who a session may talk to. */
+export interface NetworkPolicy {
+  /** Exposed ports may be reached without a token. */
+  readonly allowPublicIngress: boolean;
+  readonly allowOutbound: boolean;
+  /** Ranges of addresses and names; empty with `allowOutbound` means every public address. */
+  readonly allowList: readonly string[];
+  /** Wins over the allow list. */
+  readonly denyList: readonly string[];
+  /** A host that cannot enforce the policy fails instead of weakening it. */
+  readonly required: boolean;
+}
+
+export const DENY_ALL: NetworkPolicy = {
+  allowPublicIngress: false,
+  allowOutbound: false,
+  allowList: [],
+  denyList: [],
+  required: false,
+};
+
+/** Most entries of one list. */
+const MAX_ENTRIES = 256;
+const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+
+/** The policy with its lists in one spelling; throws `INVALID_ARGUMENT` where an entry is neither range nor name. */
+export function parsePolicy(policy: NetworkPolicy): NetworkPolicy {
+  return {
+    ...policy,
+    allowList: parseEntries("network_policy.allow_list", policy.allowList),
+    denyList: parseEntries("network_policy.deny_list", policy.denyList),
+  };
+}
+
+function parseEntries(field: string, entries: readonly string[]): readonly string[] {
+  if (entries.length > MAX_ENTRIES) throw invalidArgument(field, `must have at most ${String(MAX_ENTRIES)} entries`);
+  return [...new Set(entries.map((entry) => parseEntry(field, entry)))];
+}
+
+function parseEntry(field: string, entry: string): string {
+  const text = normalizeName(entry.trim());
+  if (text.includes(":")) throw invalidArgument(field, `${entry} is IPv6, which sandboxes do not have`);
+  const range = parseRange(text);
+  if (range !== undefined) return formatRange(range);
+  const name = text.startsWith("*.") ? text.slice(2) : text;
+  const labels = name.split(".");
+  const isName = labels.every((label) => LABEL.test(label)) && !/^\d+$/.test(labels.at(-1) ?? "");
+  if (!isName || name.length > 253)
+    throw invalidArgument(field, `${JSON.stringify(entry.slice(0, 80))} is neither a CIDR range nor a domain name`);
+  return text;
+}
+
+function formatRange({ first, last }: AddressRange): string {
+  return `${formatAddress(first)}/${String(32 - Math.log2(last - first + 1))}`;
+}
+
+/** Lower case, without the dot of the root. */
+export function normalizeName(name: string): string {
+  return name.toLowerCase().replace(/\.$/, "");
+}
+
+/** Entries that are ranges of addresses. */
+export function rangesOf(entries: readonly string[]): readonly string[] {
+  return entries.filter((entry) => parseRange(entry) !== undefined);
+}
+
+const parsedRanges = (entries: readonly string[]): readonly AddressRange[] =>
+  entries.flatMap((entry) => parseRange(entry) ?? []);
+
+/** Whether a session under this policy has a network at all. */
+export function needsNetwork(policy: NetworkPolicy | null): policy is NetworkPolicy {
+  return policy?.allowOutbound === true;
+}
+
+/** What a policy says about a destination; the rule that refuses it is told to people. */
+export type Verdict = { readonly kind: "allowed" } | { readonly kind: "refused"; readonly rule: string };
+
+const ALLOWED: Verdict = { kind: "allowed" };
+const refuse = (rule: string): Verdict => ({ kind: "refused", rule });
+const NO_OUTBOUND = "no outbound connections are allowed";
+const NOT_LISTED = "not in the allow list";
+const IN_DENY_LIST = "in the deny list";
+
+/** What the packet filter does with a connection to an address that no allowed name has led to. */
+export function judgeAddress(policy: NetworkPolicy, text: string): Verdict {
+  const address = parseAddress(text);
+  if (!policy.allowOutbound) return refuse(NO_OUTBOUND);
+  if (address === undefined) return refuse("not an IPv4 address");
+  if (isWithin(address, parsedRanges(policy.denyList))) return refuse(IN_DENY_LIST);
+  if (isWithin(address, parsedRanges(policy.allowList))) return ALLOWED;
+  if (isClosed(address)) return refuse("private, metadata or other special address");
+  return policy.allowList.length === 0 ? ALLOWED : refuse(NOT_LISTED);
+}
+
+/** Whether the resolver answers a name. */
+export function judgeName(policy: NetworkPolicy, asked: string): Verdict {
+  const name = normalizeName(asked);
+  if (!policy.allowOutbound) return refuse(NO_OUTBOUND);
+  if (policy.denyList.some((entry) => covers(entry, name))) return refuse(IN_DENY_LIST);
+  const open = policy.allowList.length === 0 || policy.allowList.some((entry) => covers(entry, name));
+  return open ? ALLOWED : refuse(NOT_LISTED);
+}
+
+/** Whether an allowed name may lead to an address: never to a closed or denied one, so that no name is rebound inward. */
+export function judgeAnswer(policy: NetworkPolicy, text: string): Verdict {
+  const verdict = judgeAddress(policy, text);
+  return verdict.kind === "refused" && verdict.rule === NOT_LISTED ? ALLOWED : verdict;
+}
+
+/** `*.example.org` covers what is below example.org, not itself. */
+function covers(entry: string, name: string): boolean {
+  return entry.startsWith("*.") ? name.endsWith(entry.slice(1)) : entry === name;
+}
+
+/** What a host can do about policies. */
+export type NetworkSupport =
+  | { readonly kind: "enforced" }
+  /** Sessions have no network, whatever their policy says. */
+  | { readonly kind: "absent"; readonly why: string }
+  /** Sessions have the machine's own network, whatever their policy says. */
+  | { readonly kind: "open"; readonly why: string };
+
+/**
+ * Throws `CAPABILITY_NOT_SUPPORTED` where the host cannot do what a policy says. A policy is never weakened: where there is
+ * no network, one that allows something is refused; where everything is open, only one that insists is.
+ */
+export function assertEnforceable(policy: NetworkPolicy | null, support: NetworkSupport): void {
+  if (policy === null || support.kind === "enforced") return;
+  if (support.kind === "absent" ? !policy.allowOutbound : !policy.required) return;
+  throw new SandboxError("CAPABILITY_NOT_SUPPORTED", `network_policy: ${support.why}`, {
+    metadata: { field: "network_policy" },
+  });
+}

@@ -1,0 +1,47 @@
+import { Duplex } from "node:stream";
+import { SandboxError } from "@turnbox/core";
+import type { Runtime } from "../../runtime/runtime.ts";
+import type { Session } from "../../session/session.ts";
+
+/** Opens a connection to a port inside a session, at its loopback. A port where nobody listens ends it at once. */
+export type Dial = (session: Session, port: number, call: { readonly signal: AbortSignal }) => Promise<Duplex>;
+
+/** Most connections of a host at once: each is a process on it. */
+const MAX_CONNECTIONS = 256;
+/** A connection may be as long as a day; what is cut then can connect again. */
+const CONNECTION_MS = 86_400_000;
+
+/**
+ * Connects by a small program in the sandbox, not through its network: it works whatever the policy is, reaches servers that
+ * listen on loopback only, and no packet can go from the machine to a sandbox.
+ */
+export function createDial(deps: {
+  readonly runtime: Runtime;
+  readonly relay: (port: number) => readonly [string, ...string[]];
+}): Dial {
+  let connections = 0;
+  return async (session, port, call) => {
+    const { container, phase } = session.row;
+    if (container === null || phase.kind !== "active") {
+      throw new SandboxError("SANDBOX_LOST", "nothing runs in the session", { admitted: "no" });
+    }
+    if (connections >= MAX_CONNECTIONS)
+      throw new SandboxError("OVERLOADED", "the host has as many connections to sandboxes as it takes");
+    connections += 1;
+    const ended = (): void => {
+      connections -= 1;
+    };
+    const spec = { argv: deps.relay(port), env: {}, cwd: "/", deadlineMs: CONNECTION_MS };
+    const execution = await deps.runtime.exec(container, spec, call).catch((thrown: unknown) => {
+      ended();
+      throw thrown;
+    });
+    void execution.exit.then(ended);
+    execution.stderr.resume();
+    const stream = Duplex.from({ writable: execution.stdin, readable: execution.stdout });
+    stream.on("error", () => undefined);
+    execution.stdin.on("error", () => undefined);
+    stream.on("close", () => void execution.kill().catch(() => undefined));
+    return stream;
+  };
+}

@@ -1,0 +1,176 @@
+import { appendFile, type FileHandle, open, readdir, rename, rm, stat, truncate } from "node:fs/promises";
+import { join } from "node:path";
+import { hasErrno } from "@turnbox/core";
+import { createSerial } from "../session/serial.ts";
+
+/** A piece of a journal, with the offset of its first byte. */
+export interface JournalPiece {
+  readonly data: Buffer;
+  readonly offset: number;
+}
+
+/**
+ * The output of one process: a file that the process itself appends to, and before it at most one segment of older bytes.
+ * Offsets count from the first byte ever written. What is older than the segment is gone, and its count is not.
+ */
+export interface Journal {
+  /** What the process appends to. */
+  readonly outputPath: string;
+  /** Offsets of the oldest byte that is kept and of the next one to come. */
+  extent(): Promise<{ readonly start: number; readonly end: number }>;
+  /** Bytes that it takes on the disk, as of the last look. */
+  readonly keptBytes: number;
+  /** Bytes from the offset on, or from the oldest there is; none at the end. */
+  read(offset: number, maxBytes: number): Promise<JournalPiece>;
+  /** Adds what a terminal has shown; no process appends to such a journal. */
+  append(data: Uint8Array): Promise<void>;
+  /** Bytes in the file that the process appends to, which `rotate` empties. */
+  liveBytes(): Promise<number>;
+  /**
+   * Makes the file empty again; its last `keepBytes` become the segment. Nothing may write while it does: the process is
+   * stopped, and stays so over a crash until `recover` has ended what was begun.
+   */
+  rotate(keepBytes: number): Promise<void>;
+  /** Ends a rotation that a crash cut off. */
+  recover(): Promise<void>;
+}
+
+const OUTPUT = "output";
+const SEGMENT = /^segment-(\d+)$/;
+const ROTATING = /^rotating-(\d+)$/;
+const COPY_BYTES = 1024 * 1024;
+
+interface Segment {
+  readonly path: string;
+  readonly offset: number;
+  readonly bytes: number;
+}
+
+export function createJournal(directory: string): Journal {
+  const outputPath = join(directory, OUTPUT);
+  const serial = createSerial();
+  let segment: Segment | undefined;
+  let keptBytes = 0;
+
+  const base = (): number => (segment === undefined ? 0 : segment.offset + segment.bytes);
+  const liveBytes = async (): Promise<number> => {
+    const bytes = await sizeOf(outputPath);
+    keptBytes = bytes + (segment?.bytes ?? 0);
+    return bytes;
+  };
+
+  const read = async (offset: number, maxBytes: number): Promise<JournalPiece> => {
+    const from = Math.max(offset, segment?.offset ?? 0);
+    if (segment !== undefined && from < base()) {
+      const data = await readPart(segment.path, from - segment.offset, Math.min(maxBytes, base() - from));
+      if (data.length > 0) return { data, offset: from };
+    }
+    const at = Math.max(from, base());
+    return { data: await readPart(outputPath, at - base(), maxBytes), offset: at };
+  };
+
+  /** The end of a rotation; each step may find its work done. */
+  const finish = async (rotating: Segment): Promise<void> => {
+    const older = segment;
+    await truncate(outputPath, 0);
+    const path = join(directory, `segment-${rotating.offset}`);
+    await rename(rotating.path, path);
+    segment = { ...rotating, path };
+    if (older !== undefined && older.path !== path) await rm(older.path, { force: true });
+  };
+
+  const rotate = async (keepBytes: number): Promise<void> => {
+    const live = await sizeOf(outputPath);
+    const end = base() + live;
+    const kept = Math.min(live, keepBytes);
+    const draft = join(directory, "segment.new");
+    await rm(draft, { force: true });
+    const bytes = await copyTail(outputPath, draft, { from: live - kept, bytes: kept });
+    const rotating = { path: join(directory, `rotating-${end - bytes}`), offset: end - bytes, bytes };
+    await rename(draft, rotating.path);
+    await finish(rotating);
+  };
+
+  const recover = async (): Promise<void> => {
+    const names = await readdir(directory).catch(() => []);
+    const found = await Promise.all(names.map(async (name) => await readSegment(directory, name, SEGMENT)));
+    // A crash between the last two steps leaves two; the newer one counts.
+    const segments = found.filter((one) => one !== undefined).toSorted((a, b) => a.offset - b.offset);
+    segment = segments.at(-1);
+    for (const old of segments.slice(0, -1)) await rm(old.path, { force: true });
+    const begun = await Promise.all(names.map(async (name) => await readSegment(directory, name, ROTATING)));
+    const [rotating] = begun.filter((one) => one !== undefined);
+    if (rotating !== undefined) await finish(rotating);
+    await liveBytes();
+  };
+
+  return {
+    outputPath,
+    get keptBytes() {
+      return keptBytes;
+    },
+    extent: () =>
+      serial.run(async () => {
+        const end = base() + (await liveBytes());
+        return { start: segment?.offset ?? 0, end };
+      }),
+    read: (offset, maxBytes) => serial.run(() => read(offset, maxBytes)),
+    append: (data) => serial.run(() => appendFile(outputPath, data, { mode: 0o600 })),
+    liveBytes: () => serial.run(liveBytes),
+    rotate: (keepBytes) => serial.run(() => rotate(keepBytes)),
+    recover: () => serial.run(recover),
+  };
+}
+
+async function readSegment(directory: string, name: string, rule: RegExp): Promise<Segment | undefined> {
+  const [, offset] = rule.exec(name) ?? [];
+  if (offset === undefined) return undefined;
+  const path = join(directory, name);
+  return { path, offset: Number(offset), bytes: await sizeOf(path) };
+}
+
+async function sizeOf(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size;
+  } catch (thrown) {
+    if (hasErrno(thrown, "ENOENT")) return 0;
+    throw thrown;
+  }
+}
+
+async function readPart(path: string, position: number, maxBytes: number): Promise<Buffer> {
+  let file: FileHandle;
+  try {
+    file = await open(path, "r");
+  } catch (thrown) {
+    if (hasErrno(thrown, "ENOENT")) return Buffer.alloc(0);
+    throw thrown;
+  }
+  await using _open = file;
+  const { size } = await file.stat();
+  const length = Math.max(0, Math.min(maxBytes, size - position));
+  const { bytesRead, buffer } = await file.read(Buffer.alloc(length), 0, length, position);
+  return buffer.subarray(0, bytesRead);
+}
+
+/** Copies the end of a file; answers with how much. Where there is no room for it, nothing is kept: 0. */
+async function copyTail(
+  from: string,
+  to: string,
+  part: { readonly from: number; readonly bytes: number },
+): Promise<number> {
+  await using target = await open(to, "w", 0o600);
+  try {
+    for (let done = 0; done < part.bytes; ) {
+      const data = await readPart(from, part.from + done, Math.min(COPY_BYTES, part.bytes - done));
+      await target.writeFile(data);
+      done += data.length;
+      if (data.length === 0) break;
+    }
+    return (await target.stat()).size;
+  } catch (thrown) {
+    if (!hasErrno(thrown, "ENOSPC") && !hasErrno(thrown, "EDQUOT")) throw thrown;
+    await target.truncate(0);
+    return 0;
+  }
+}

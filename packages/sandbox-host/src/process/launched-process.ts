@@ -1,0 +1,51 @@
+import { join } from "node:path";
+import type { Clock } from "@turnbox/core";
+import type { ProcessRow } from "../record/row.ts";
+import type { SpawnedProcess, TerminalExecution } from "../runtime/runtime.ts";
+import { createProcessInput, type ProcessInput } from "./input.ts";
+import { createJournal, type Journal } from "./journal.ts";
+
+/** Somebody who reads a journal as it grows, and how far they are. */
+export interface Follower {
+  position: number;
+}
+
+/** A launched process: its row, and what belongs to it on the disk and in memory. */
+export interface LaunchedProcess {
+  /** Replaced when it changes, after the change is in the records. */
+  row: ProcessRow;
+  readonly spawned: SpawnedProcess;
+  readonly journal: Journal;
+  readonly input: ProcessInput;
+  readonly followers: Set<Follower>;
+  /** Only in the service that opened it. */
+  terminal: TerminalExecution | null;
+  /** Whether it may be stopped because of its journal, by an earlier service or this one. */
+  held: "unknown" | "no";
+}
+
+/** Where what belongs to a process lies. */
+export interface ProcessPlace {
+  /** Its own directory: input, exit code, marks. */
+  readonly directory: string;
+  /** Of its output; bounded by the storage where that can. */
+  readonly journalDirectory: string;
+}
+
+export function createLaunchedProcess(row: ProcessRow, place: ProcessPlace, clock: Clock): LaunchedProcess {
+  const { directory, journalDirectory } = place;
+  return {
+    row,
+    spawned: { name: row.processId, directory },
+    journal: createJournal(journalDirectory),
+    input: createProcessInput(directory, clock),
+    followers: new Set(),
+    terminal: null,
+    held: "unknown",
+  };
+}
+
+/** Says that the service has stopped the process because of its journal, and has to let it go on. */
+export function heldMark({ spawned }: LaunchedProcess): string {
+  return join(spawned.directory, "held");
+}

@@ -1,0 +1,203 @@
+import { describe, expect, it } from "@jest/globals";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
+import { fromConnectError, systemClock } from "@turnbox/core";
+import { createRouterOptions } from "@turnbox/core/server";
+import { createTestAccess } from "@turnbox/core/testing";
+import {
+  type AttachToolCallResponse,
+  ExitReason,
+  type ExecuteToolStreamResponse,
+  SlowReader,
+  ToolService,
+} from "@turnbox/protocol/turnbox/host/v1/tool_pb";
+import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
+import { createRoutes } from "./routes.ts";
+
+const MiB = 1024 * 1024;
+
+function toolsOf({ host }: TestHost): Client<typeof ToolService> {
+  const clock = systemClock;
+  const access = createTestAccess({ clock });
+  return createClient(
+    ToolService,
+    createRouterTransport(createRoutes(host), {
+      router: createRouterOptions({ verifier: access.verifier, log: access.log, clock }),
+      transport: { interceptors: [access.bearer(access.homeToken)] },
+    }),
+  );
+}
+
+const bash = (toolCallId: string, cmd: string) => ({ sessionId: "s", toolCallId, toolName: "bash", params: { cmd } });
+
+const reasonOf = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    () => "none",
+    (thrown: unknown) => fromConnectError(thrown).reason,
+  );
+
+interface Seen {
+  readonly text: string;
+  readonly bytes: number;
+  readonly dropped: number;
+  readonly ends: readonly string[];
+}
+
+async function readAll(stream: AsyncIterable<ExecuteToolStreamResponse | AttachToolCallResponse>): Promise<Seen> {
+  const parts: Uint8Array[] = [];
+  let dropped = 0;
+  const ends: string[] = [];
+  for await (const { event } of stream) {
+    if (event.case === "progress") {
+      parts.push(event.value.data);
+      dropped += Number(event.value.droppedBytes);
+    } else if (event.case === "response") ends.push(ExitReason[event.value.exitReason]);
+  }
+  const all = Buffer.concat(parts);
+  return { text: all.toString("latin1", 0, 100), bytes: all.length, dropped, ends };
+}
+
+/** The first bytes of a stream. */
+async function firstOf(stream: AsyncIterator<ExecuteToolStreamResponse>): Promise<Uint8Array> {
+  const { event } = (await stream.next()).value as ExecuteToolStreamResponse;
+  if (event.case !== "progress") throw new Error("there is no output");
+  return event.value.data;
+}
+
+describe("AttachToolCall", () => {
+  it("joins a call that has ended from a byte offset, gets the rest of its output and the response", async () => {
+    await using test = await startTestHost();
+    await test.create({ sessionId: "s" });
+    const tools = toolsOf(test);
+    await tools.executeTool(bash("c", "print 0123456789 err 0"));
+    const seen = await readAll(tools.attachToolCall({ sessionId: "s", toolCallId: "c", stdoutOffset: 4n }));
+    expect(seen).toEqual({ text: "456789err", bytes: 9, dropped: 0, ends: ["EXITED"] });
+    expect((await readAll(tools.attachToolCall({ sessionId: "s", toolCallId: "c", stdoutOffset: 100n }))).text).toBe(
+      "err",
+    );
+  });
+
+  it("resumes a stream that broke off, without a lost byte", async () => {
+    await using test = await startTestHost();
+    await test.create({ sessionId: "s" });
+    const tools = toolsOf(test);
+    const leave = new AbortController();
+    let offset = 0n;
+    const broken = async (): Promise<void> => {
+      for await (const { event } of tools.executeToolStream({ call: bash("c", `flood ${32 * MiB}`) }, leave)) {
+        if (event.case !== "progress") continue;
+        offset = event.value.offset + BigInt(event.value.data.length);
+        if (offset > 5 * MiB) leave.abort();
+      }
+    };
+    expect(await reasonOf(broken())).toBe("CANCELLED");
+    const rest = await readAll(tools.attachToolCall({ sessionId: "s", toolCallId: "c", stdoutOffset: offset }));
+    expect([Number(offset) + rest.bytes, rest.dropped, rest.ends]).toEqual([32 * MiB, 0, ["EXITED"]]);
+  });
+
+  it("tells how much of an output is no longer kept after a restart, and gives the result", async () => {
+    const before = await startTestHost();
+    await before.create({ sessionId: "s" });
+    await toolsOf(before).executeTool(bash("c", "echo 0123456789"));
+    await using after = await before.restart();
+    const seen = await readAll(toolsOf(after).attachToolCall({ sessionId: "s", toolCallId: "c", stdoutOffset: 4n }));
+    expect(seen).toEqual({ text: "", bytes: 0, dropped: 7, ends: ["EXITED"] });
+  });
+
+  it("refuses ids that it does not know", async () => {
+    await using test = await startTestHost();
+    await test.create({ sessionId: "s" });
+    const stream = toolsOf(test).attachToolCall({ sessionId: "s", toolCallId: "nothing" });
+    expect(await reasonOf(readAll(stream))).toBe("TOOL_CALL_NOT_FOUND");
+  });
+});
+
+describe("a second ExecuteToolStream of the same id", () => {
+  it("joins the call in flight with all of its output, and does not hold it up when it stalls (M4)", async () => {
+    await using test = await startTestHost();
+    const session = await test.create({ sessionId: "s" });
+    const tools = toolsOf(test);
+    const call = bash("c", `flood ${16 * MiB}`);
+    const stalled = tools.executeToolStream({ call })[Symbol.asyncIterator]();
+    expect((await firstOf(stalled)).length).toBeGreaterThan(0);
+    const seen = await readAll(tools.executeToolStream({ call }));
+    expect([seen.bytes, seen.ends]).toEqual([16 * MiB, ["EXITED"]]);
+    expect(session.gate.inFlight).toBe(0);
+  });
+});
+
+describe("a stalled reader", () => {
+  it("that vanishes frees its source within a second (attack 52, M4)", async () => {
+    await using test = await startTestHost();
+    const session = await test.create({ sessionId: "s" });
+    const leave = new AbortController();
+    const stream = toolsOf(test)
+      .executeToolStream({ call: bash("c", `flood ${16 * MiB}`) }, leave)
+      [Symbol.asyncIterator]();
+    await stream.next();
+    expect(session.gate.inFlight).toBe(1);
+    const leftMs = performance.now();
+    leave.abort();
+    while (session.gate.inFlight > 0) await new Promise((resolve) => void setImmediate(resolve));
+    expect(performance.now() - leftMs).toBeLessThan(1_000);
+  });
+
+  it("that drops lets the tool run to its end, and hears how much it lost (attack 34)", async () => {
+    await using test = await startTestHost();
+    const session = await test.create({ sessionId: "s" });
+    const call = { ...bash("c", `flood ${16 * MiB}`), slowReader: SlowReader.DROP };
+    const stream = toolsOf(test).executeToolStream({ call });
+    const iterator = stream[Symbol.asyncIterator]();
+    const first = await firstOf(iterator);
+    while (session.gate.inFlight > 0) await new Promise((resolve) => void setImmediate(resolve));
+    const rest = await readAll({ [Symbol.asyncIterator]: () => iterator });
+    expect(rest.dropped).toBeGreaterThan(MiB);
+    expect(first.length + rest.bytes + rest.dropped).toBe(16 * MiB);
+    expect(rest.ends).toEqual(["EXITED"]);
+  });
+});
+
+describe("CancelToolCall", () => {
+  it("kills a call that runs, leaves one alone that has ended, and does not know others (attack 37)", async () => {
+    await using test = await startTestHost();
+    const session = await test.create({ sessionId: "s" });
+    const tools = toolsOf(test);
+    await test.bash(session, "echo up");
+    const running = tools.executeTool(bash("c", "sleep"));
+    const processes = () => test.runtime.processes(session.row.container ?? "", { signal: SIGNAL });
+    while ((await processes()) === 0) await new Promise((resolve) => void setImmediate(resolve));
+    expect((await tools.cancelToolCall({ sessionId: "s", toolCallId: "c" })).wasRunning).toBe(true);
+    expect((await running).exitReason).toBe(ExitReason.KILLED);
+    expect((await tools.cancelToolCall({ sessionId: "s", toolCallId: "c" })).wasRunning).toBe(false);
+    expect((await tools.executeTool(bash("c", "sleep"))).replayed).toBe(true);
+    expect(await reasonOf(tools.cancelToolCall({ sessionId: "s", toolCallId: "d" }))).toBe("TOOL_CALL_NOT_FOUND");
+  });
+});
+
+describe("limits of a call", () => {
+  it("bound its time and what its result keeps of the output", async () => {
+    await using test = await startTestHost();
+    await test.create({ sessionId: "s" });
+    const tools = toolsOf(test);
+    const slow = await tools.executeTool({ ...bash("a", "sleep"), limits: { timeout: durationFromMs(50) } });
+    expect([slow.exitCode, slow.exitReason]).toEqual([124, ExitReason.TIMED_OUT]);
+    const long = await tools.executeTool({ ...bash("b", "echo 0123456789"), limits: { outputBytes: 4n } });
+    expect(long.stdout).toMatchObject({ totalBytes: 11n, truncatedBytes: 7n });
+  });
+
+  it("are part of the call, and refused by name where they cannot be enforced", async () => {
+    await using test = await startTestHost();
+    await test.create({ sessionId: "s" });
+    const tools = toolsOf(test);
+    await tools.executeTool({ ...bash("a", "echo x"), limits: { outputBytes: 4n } });
+    expect(await reasonOf(tools.executeTool(bash("a", "echo x")))).toBe("IDEMPOTENCY_CONFLICT");
+    const refusal = async (limits: object): Promise<string> =>
+      await tools.executeTool({ ...bash("b", "echo x"), limits }).then(
+        () => "none",
+        (thrown: unknown) => fromConnectError(thrown).metadata["field"] ?? "",
+      );
+    expect(await refusal({ memoryBytes: 1n })).toBe("limits.memory_bytes");
+    expect(await refusal({ outputBytes: BigInt(2 ** 40) })).toBe("limits.output_bytes");
+    expect(await refusal({ timeout: durationFromMs(-5) })).toBe("limits.timeout");
+  });
+});

@@ -1,0 +1,138 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type Clock, type CommandRunner, SandboxError } from "@turnbox/core";
+
+/**
+ * A small shell on the host that starts one command on a FIFO and a file, waits for it and writes down its exit code. It
+ * is nobody's child: it outlives the service, and with it does the knowledge of how the command ended.
+ *
+ * The shell holds the FIFO open for both directions, so that the command sees no end of its input when a writer goes away;
+ * on SIGUSR1 it lets go. `$1` is the directory, `$2` the output, the rest is the command. The outputs are opened one by
+ * one, because gVisor does not take the same open file twice.
+ *
+ * Where the output grows beyond `$3` bytes, because no service takes care of it, the script `$4` is run, again and again.
+ */
+const WAITER_SCRIPT = `
+dir=$1 out=$2 limit=$3 guard=$4 watcher=
+shift 4
+exec 3<>"$dir/input"
+trap 'exec 3>&-' USR1
+"$@" <"$dir/input" >>"$out" 2>>"$out" 3>&- &
+child=$!
+echo "$child" >"$dir/child.new" && mv "$dir/child.new" "$dir/child"
+if [ -n "$guard" ]; then
+  (
+    exec 3>&-
+    while kill -0 "$child"; do
+      sleep 0.5
+      [ "$(stat -c %s "$out" || echo 0)" -le "$limit" ] || eval "$guard"
+    done
+  ) >/dev/null 2>&1 &
+  watcher=$!
+fi
+echo "$$" >"$dir/waiter.new" && mv "$dir/waiter.new" "$dir/waiter"
+while :; do
+  wait "$child"
+  code=$?
+  kill -0 "$child" 2>/dev/null || break
+done
+echo "$code" >"$dir/exit.new" && mv "$dir/exit.new" "$dir/exit"
+[ -z "$watcher" ] || kill "$watcher" 2>/dev/null`;
+
+const MKFIFO_DEADLINE_MS = 10_000;
+const LAUNCH_DEADLINE_MS = 10_000;
+const APPEAR_MS = 10_000;
+const POLL_MS = 2;
+
+export interface WaiterRequest {
+  readonly directory: string;
+  readonly outputPath: string;
+  readonly command: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  /** What is done where the output is larger than this. */
+  readonly guard?: { readonly outputBytes: number; readonly command: readonly string[] };
+}
+
+/** `gone`: the waiter itself was ended, and nobody knows how the command ended, or whether it has. */
+export type WaiterState =
+  | { readonly kind: "running"; readonly waiterPid: number }
+  | { readonly kind: "ended"; readonly exitCode: number }
+  | { readonly kind: "gone" };
+
+function guardOf({ guard }: WaiterRequest): readonly [string, string] {
+  if (guard === undefined) return ["0", ""];
+  return [String(guard.outputBytes), guard.command.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ")];
+}
+
+/** Makes the FIFO `input` in the directory and starts the command with its waiter; answers when the waiter waits. */
+export async function startWaiter(
+  { runner, clock }: { readonly runner: CommandRunner; readonly clock: Clock },
+  request: WaiterRequest,
+): Promise<void> {
+  const { directory, outputPath, command } = request;
+  const mkfifo = ["-m", "600", "--", join(directory, "input")];
+  const { exitCode } = await runner.run({ command: "mkfifo", args: mkfifo, deadlineMs: MKFIFO_DEADLINE_MS });
+  if (exitCode !== 0) throw new SandboxError("INTERNAL", "a pipe for a process cannot be made");
+  await runner.run({
+    command: "setsid",
+    args: [
+      "--fork",
+      "/bin/sh",
+      "-c",
+      WAITER_SCRIPT,
+      "turnbox-waiter",
+      directory,
+      outputPath,
+      ...guardOf(request),
+      ...command,
+    ],
+    deadlineMs: LAUNCH_DEADLINE_MS,
+    outputPath: "/dev/null",
+    ...(request.env === undefined ? {} : { env: request.env }),
+    ...(request.cwd === undefined ? {} : { cwd: request.cwd }),
+  });
+  const untilMs = clock.monotonicMs() + APPEAR_MS;
+  while ((await readNumber(join(directory, "waiter"))) === undefined) {
+    if (clock.monotonicMs() > untilMs)
+      throw new SandboxError("RUNTIME_UNAVAILABLE", "a process does not start", { admitted: "unknown" });
+    await clock.sleep(POLL_MS);
+  }
+}
+
+export async function readWaiter(directory: string): Promise<WaiterState> {
+  const ended = await readNumber(join(directory, "exit"));
+  if (ended !== undefined) return { kind: "ended", exitCode: ended };
+  const waiterPid = await readNumber(join(directory, "waiter"));
+  if (waiterPid !== undefined && (await isWaiter(waiterPid, directory))) return { kind: "running", waiterPid };
+  // It writes the code before it goes.
+  const late = await readNumber(join(directory, "exit"));
+  return late === undefined ? { kind: "gone" } : { kind: "ended", exitCode: late };
+}
+
+/** The host's pid of the command. */
+export async function readChild(directory: string): Promise<number | undefined> {
+  return await readNumber(join(directory, "child"));
+}
+
+/** Lets go of the FIFO's write end. */
+export async function endWaiterInput(directory: string): Promise<void> {
+  const state = await readWaiter(directory);
+  if (state.kind !== "running") return;
+  try {
+    process.kill(state.waiterPid, "SIGUSR1");
+  } catch {
+    // It has ended in the meantime.
+  }
+}
+
+/** Pids are used again; the directory among the arguments is this waiter's alone. */
+async function isWaiter(pid: number, directory: string): Promise<boolean> {
+  const argv = (await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")).split("\0");
+  return argv.includes("turnbox-waiter") && argv.includes(directory);
+}
+
+async function readNumber(path: string): Promise<number | undefined> {
+  const text = (await readFile(path, "utf8").catch(() => "")).trim();
+  return /^\d+$/.test(text) ? Number(text) : undefined;
+}

@@ -1,0 +1,114 @@
+import { rm, writeFile } from "node:fs/promises";
+import { type CommandExit, randomToken, SandboxError } from "@turnbox/core";
+import type { ExecSpec, TerminalExecution, TerminalSize } from "../runtime.ts";
+import { openPty, type Pty } from "../execution/pty.ts";
+import { type GvisorContext, liveState, runsc } from "./context.ts";
+import { checkSpec, lost, startFailure } from "./exec.ts";
+import { execFiles, readPid, removeExecFiles } from "./exec-files.ts";
+import { judgeExit } from "./liveness.ts";
+import { createProcessSpec } from "./oci-spec.ts";
+import { MARKER_VARIABLE } from "./sweep.ts";
+import type { TreeKiller } from "./tree-killer.ts";
+
+const MARKER_CHARS = 26;
+const START_DEADLINE_MS = 30_000;
+const POLL_MS = 2;
+/** Where runsc is looked up; what runs inside has an environment of its own. */
+const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/**
+ * Starts a process by `runsc exec` on a terminal of the host, which gVisor makes the controlling terminal inside: its size
+ * and its special characters work as on any other. It has the files of an execution, so that a service that died leaves
+ * something for `quiesce` to find.
+ */
+export async function openTerminal(
+  context: GvisorContext,
+  id: string,
+  {
+    spec,
+    size,
+    treeKiller,
+    signal,
+  }: {
+    readonly spec: ExecSpec;
+    readonly size: TerminalSize;
+    readonly treeKiller: TreeKiller;
+    readonly signal: AbortSignal;
+  },
+): Promise<TerminalExecution> {
+  signal.throwIfAborted();
+  checkSpec(spec);
+  if ((await liveState(context, id)) === undefined) throw lost(id);
+  const marker = randomToken(MARKER_CHARS);
+  const files = execFiles(context.layout, id, marker);
+  const release = async (): Promise<void> => {
+    await removeExecFiles(files);
+    context.ownExecs.delete(marker);
+  };
+  context.ownExecs.add(marker);
+  try {
+    const env = { ...spec.env, [MARKER_VARIABLE]: marker };
+    const process = { ...createProcessSpec({ ...spec, env }), terminal: true };
+    await writeFile(files.processPath, JSON.stringify(process), { mode: 0o600 });
+    const args = ["exec", `--process=${files.processPath}`, `--internal-pid-file=${files.pidPath}`, id];
+    const command = runsc(context, args, START_DEADLINE_MS);
+    const pty = openPty({ command: command.command, args: command.args, env: { PATH }, cwd: "/", size });
+    const pid = await awaitPid(context, { id, pty, pidPath: files.pidPath, signal }).catch(async (thrown: unknown) => {
+      pty.kill();
+      await treeKiller.kill(id, { marker });
+      throw thrown;
+    });
+    await rm(files.processPath, { force: true });
+    const exit = pty.ended.then(async ({ exitCode, signal: number }) => {
+      const end: CommandExit =
+        number === 0 ? { kind: "exited", exitCode } : { kind: "signaled", signal: "SIGKILL", deadline: "kept" };
+      const verdict = await judgeExit(context, id, end).catch(() => ({ kind: "sandbox_lost" }) as const);
+      await release().catch(() => undefined);
+      return verdict;
+    });
+    return {
+      onOutput: pty.onOutput,
+      hold: pty.hold,
+      release: pty.release,
+      write: pty.write,
+      resize: pty.resize,
+      exit,
+      kill: async () => {
+        await treeKiller.kill(id, { marker, pid });
+        pty.kill();
+      },
+    };
+  } catch (thrown) {
+    await release();
+    throw thrown;
+  }
+}
+
+async function awaitPid(
+  context: GvisorContext,
+  {
+    id,
+    pty,
+    pidPath,
+    signal,
+  }: { readonly id: string; readonly pty: Pty; readonly pidPath: string; readonly signal: AbortSignal },
+): Promise<number> {
+  const { clock } = context;
+  const seen = { ended: false };
+  void pty.ended.then(() => {
+    seen.ended = true;
+  });
+  const deadlineMs = clock.monotonicMs() + START_DEADLINE_MS;
+  for (;;) {
+    const { ended } = seen;
+    const pid = await readPid(pidPath);
+    if (pid > 0) return pid;
+    if (ended) throw await startFailure(context, id, pty.shown());
+    signal.throwIfAborted();
+    if (clock.monotonicMs() > deadlineMs)
+      throw new SandboxError("RUNTIME_UNAVAILABLE", `container ${id} does not start processes`, {
+        admitted: "unknown",
+      });
+    await clock.sleep(POLL_MS);
+  }
+}

@@ -1,0 +1,51 @@
+import type { Session } from "../session/session.ts";
+
+/** The tool calls that run now, by their ids, so that they can be killed. */
+export interface RunningCalls {
+  /** Runs a call; its signal aborts when it is cancelled. */
+  track<Result>(session: Session, callId: string, work: (cancelled: AbortSignal) => Promise<Result>): Promise<Result>;
+  /** Kills the call with everything it started and waits for its end; false where it does not run. */
+  cancel(session: Session, callId: string, call: { readonly signal: AbortSignal }): Promise<boolean>;
+}
+
+interface Running {
+  readonly cancel: AbortController;
+  readonly ended: Promise<void>;
+}
+
+export function createRunningCalls(): RunningCalls {
+  /** Several callers may wait for one call. */
+  const running = new Map<string, Set<Running>>();
+
+  return {
+    track: async (session, callId, work) => {
+      const place = `${session.row.token}/${callId}`;
+      const all = running.get(place) ?? new Set();
+      const ended = Promise.withResolvers<undefined>();
+      const mine: Running = { cancel: new AbortController(), ended: ended.promise };
+      running.set(place, all.add(mine));
+      try {
+        return await work(mine.cancel.signal);
+      } finally {
+        all.delete(mine);
+        if (all.size === 0) running.delete(place);
+        ended.resolve(undefined);
+      }
+    },
+    cancel: async (session, callId, { signal }) => {
+      const all = [...(running.get(`${session.row.token}/${callId}`) ?? [])];
+      for (const { cancel } of all) cancel.abort();
+      const gone = Promise.withResolvers<never>();
+      const onAbort = (): void => {
+        gone.reject(signal.reason as Error);
+      };
+      signal.addEventListener("abort", onAbort, { once: true });
+      try {
+        await Promise.race([Promise.all(all.map(({ ended }) => ended)), gone.promise]);
+      } finally {
+        signal.removeEventListener("abort", onAbort);
+      }
+      return all.length > 0;
+    },
+  };
+}

@@ -1,0 +1,73 @@
+import { escapeText } from "./escape.ts";
+
+/** Where lines that match begin and end in a text: one place a line, in order. */
+export type LineSearch = (text: string) => readonly LinePlace[];
+
+export interface LinePlace {
+  readonly start: number;
+  /** Without the line's end. */
+  readonly end: number;
+}
+
+/** Says what is wrong with a pattern. */
+export class PatternError extends Error {
+  override readonly name = "PatternError";
+}
+
+/** What looks around itself may see the next line, so it is shown one line at a time. */
+const LOOKS_AROUND = /\(\?<?[=!]/;
+const POSIX_CLASS = /\[:\w+:\]/;
+
+/** A search for lines that match; each line counts by itself, whatever its neighbours are. */
+export function parseSearch({
+  pattern,
+  syntax,
+}: {
+  readonly pattern: string;
+  readonly syntax: "regex" | "literal";
+}): LineSearch {
+  if (syntax === "literal") return createSearch(escapeText(pattern), "");
+  if (POSIX_CLASS.test(pattern))
+    throw new PatternError("classes like [[:space:]] are not known here; use \\s, \\d, \\w or [a-z]");
+  const isCaseless = pattern.startsWith("(?i)");
+  try {
+    return createSearch(isCaseless ? pattern.slice(4) : pattern, isCaseless ? "i" : "");
+  } catch (thrown) {
+    throw new PatternError(
+      `the pattern is not a regular expression: ${thrown instanceof Error ? thrown.message : "it is not valid"}. Set literal to search for the text as it is.`,
+    );
+  }
+}
+
+function createSearch(source: string, flags: "" | "i"): LineSearch {
+  const one = new RegExp(source, flags);
+  const all = new RegExp(source, `${flags}gm`);
+  const mayLookAround = LOOKS_AROUND.test(source);
+  return (text) => {
+    const found: LinePlace[] = [];
+    let at = 0;
+    while (at < text.length) {
+      const start = mayLookAround ? at : nextCandidate(all, text, at);
+      if (start < 0) break;
+      const { end, next } = lineAt(text, start);
+      if (one.test(text.slice(start, end))) found.push({ start, end });
+      at = next;
+    }
+    return found;
+  };
+}
+
+/** The start of the next line in which a match begins. It may reach into the next line, so the line is looked at alone. */
+function nextCandidate(all: RegExp, text: string, from: number): number {
+  all.lastIndex = from;
+  const match = all.exec(text);
+  // After the last line's end there is no further line.
+  if (match === null || (match.index === text.length && text.endsWith("\n"))) return -1;
+  return match.index === 0 ? 0 : text.lastIndexOf("\n", match.index - 1) + 1;
+}
+
+function lineAt(text: string, start: number): { readonly end: number; readonly next: number } {
+  const newLine = text.indexOf("\n", start);
+  const end = newLine < 0 ? text.length : newLine;
+  return { end: end > start && text[end - 1] === "\r" ? end - 1 : end, next: end + 1 };
+}

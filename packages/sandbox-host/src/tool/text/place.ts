@@ -1,0 +1,11 @@
+import { type BytePath, toText, WORKING_DIRECTORY } from "../../file/path.ts";
+
+/** The shortest name that every tool takes back: relative where it is below the working directory. */
+export function shownPlace(path: BytePath): string {
+  return shortPath(toText(path));
+}
+
+export function shortPath(path: string): string {
+  if (path === WORKING_DIRECTORY) return ".";
+  return path.startsWith(`${WORKING_DIRECTORY}/`) ? path.slice(WORKING_DIRECTORY.length + 1) : path;
+}

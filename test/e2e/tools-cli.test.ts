@@ -1,0 +1,174 @@
+import { spawn } from "node:child_process";
+import { mkdir, mkdtemp, readFile, readlink, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { ended, poll, REPO } from "../support/process.ts";
+import { environment, startServer, type TestServer } from "../support/server.ts";
+
+const CLI = join(REPO, "packages/client/bin/turnbox.mjs");
+
+/** What is used of node-pty, which the host's package has. */
+interface Pty {
+  onData(listener: (text: string) => void): unknown;
+  onExit(listener: (end: { readonly exitCode: number }) => void): unknown;
+  write(text: string): void;
+  resize(columns: number, rows: number): void;
+  kill(signal?: string): void;
+}
+interface PtyModule {
+  spawn(file: string, args: readonly string[], options: Readonly<Record<string, unknown>>): Pty;
+}
+
+let server: TestServer;
+let scratch: string;
+let id: string;
+
+beforeAll(async () => {
+  server = await startServer();
+  scratch = await mkdtemp(join(tmpdir(), "turnbox-tools-cli-"));
+  id = String((await server.json("create", "--template", "mini", "--name", "work"))["sandboxId"]);
+}, 180_000);
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await rm(scratch, { recursive: true, force: true });
+}, 120_000);
+
+/** Requires success and answers with what was printed. */
+const say = async (...args: readonly string[]): Promise<string> => {
+  const result = await server.cli(...args);
+  if (result.exitCode !== 0) throw new Error(`turnbox ${args.join(" ")}: exit ${result.exitCode}: ${result.stderr}`);
+  return result.stdout;
+};
+const cliEnvironment = () => ({ ...environment(server.home), TURNBOX_PORT: new URL(server.url).port });
+
+describe("tools by the command line", () => {
+  it("lists the catalog and calls a tool once for each call id", async () => {
+    const { tools } = await server.json("tools", id);
+    const names = (tools as readonly { readonly name: string }[]).map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(["bash", "read_file", "write_file", "edit_file", "grep"]));
+    await say("tool", "work", "write_file", "path=notes.txt", "content=first line");
+    expect(await say("tool", "work", "read_file", "path=notes.txt")).toContain("first line");
+    const call = ["tool", id, "bash", "--call-id", "once", "--params", '{"cmd": "echo x >> count; wc -l < count"}'];
+    expect(await server.json(...call)).toMatchObject({ exitCode: 0, replayed: false });
+    expect(await server.json(...call)).toMatchObject({ content: expect.stringContaining("1"), replayed: true });
+    expect((await server.cli("tool", id, "bash", "cmd=exit 3")).exitCode).toBe(3);
+    expect((await server.cli("tool", id, "nope")).exitCode).toBe(4);
+  }, 120_000);
+});
+
+describe("files by the command line", () => {
+  it("writes, prints and copies files and directories both ways, unchanged", async () => {
+    const bytes = Buffer.from(Array.from({ length: 3_000_000 }, (_, index) => (index * 7) % 256));
+    const written = await server.pipe(bytes, "write", id, "deep/er/bytes", "-p", "--mode", "600");
+    expect(written.exitCode).toBe(0);
+    await say("cp", `${id}:/workspace/deep/er/bytes`, join(scratch, "bytes"));
+    expect((await readFile(join(scratch, "bytes"))).equals(bytes)).toBe(true);
+    expect((await stat(join(scratch, "bytes"))).mode & 0o777).toBe(0o600);
+
+    const tree = join(scratch, "tree");
+    await mkdir(join(tree, "inner"), { recursive: true });
+    await writeFile(join(tree, "inner/text"), "text of the tree\n");
+    await writeFile(join(tree, "run.sh"), "#!/bin/sh\n", { mode: 0o755 });
+    await symlink("inner/text", join(tree, "link"));
+    await say("cp", tree, "work:/workspace/copied");
+    expect(await say("cat", "work", "copied/inner/text")).toBe("text of the tree\n");
+    expect(await say("exec", "work", "--no-stdin", "--", "readlink", "copied/link")).toBe("inner/text\n");
+    // A directory is there: the copy goes into it.
+    await say("cp", tree, "work:/workspace/copied");
+    expect(await say("cat", "work", "copied/tree/inner/text")).toBe("text of the tree\n");
+    await say("cp", `${id}:copied`, join(scratch, "back"));
+    expect(await readFile(join(scratch, "back/tree/inner/text"), "utf8")).toBe("text of the tree\n");
+    expect(await readlink(join(scratch, "back/link"))).toBe("inner/text");
+    expect((await stat(join(scratch, "back/run.sh"))).mode & 0o777).toBe(0o755);
+
+    expect((await server.cli("cat", id, "nothing")).exitCode).toBe(4);
+    expect((await server.cli("cp", `${id}:/nothing`, scratch)).exitCode).toBe(4);
+    expect((await server.cli("cp", join(scratch, "nothing"), `${id}:/workspace`)).exitCode).toBe(4);
+    expect((await server.cli("cp", scratch, scratch)).exitCode).toBe(2);
+  }, 120_000);
+});
+
+describe("processes by the command line", () => {
+  it("launches, lists, follows, attaches and kills", async () => {
+    const proc = (await say("run", id, "-d", "--", "sh", "-c", "echo ready; while read l; do echo got $l; done")).trim();
+    await poll("its first line", async () => ((await say("logs", id, proc)) === "ready\n" ? true : undefined));
+    expect((await server.json("ps", id))["processes"]).toMatchObject([{ processId: proc, state: "running" }]);
+    const attached = await server.pipe("one\ntwo\n", "attach", id, proc, "--from", "0");
+    expect(attached).toMatchObject({ exitCode: 0, stdout: "ready\ngot one\ngot two\n" });
+    expect(await say("logs", id, proc, "-f", "--from", "6")).toBe("got one\ngot two\n");
+
+    const sleeper = (await say("run", id, "-d", "--", "sleep", "600")).trim();
+    const follow = spawn(process.execPath, [CLI, "logs", id, sleeper, "-f"], { env: cliEnvironment(), stdio: "ignore" });
+    const followed = ended(follow);
+    await say("kill", id, sleeper, "-s", "KILL");
+    expect(await followed).toBe(0);
+    expect((await server.json("logs", id, sleeper))["process"]).toMatchObject({ state: "exited", exitSignal: 9 });
+    expect((await server.cli("run", id, "--no-stdin", "--", "sh", "-c", "echo out; exit 7"))).toMatchObject({
+      exitCode: 7,
+      stdout: "out\n",
+    });
+    expect(await server.pipe("through\n", "run", id, "--", "cat")).toMatchObject({ exitCode: 0, stdout: "through\n" });
+    expect((await server.cli("logs", id, "nope")).exitCode).toBe(4);
+  }, 120_000);
+
+  it("gives a shell a real terminal: its size, Ctrl-C, its exit code, and the user's terminal back", async () => {
+    const { spawn: spawnPty } = createRequire(join(REPO, "packages/sandbox-host/package.json"))(
+      "@lydell/node-pty",
+    ) as PtyModule;
+    // A shell of ours around it shows what state the terminal is left in.
+    const script = `"${process.execPath}" "${CLI}" shell work; echo "code=$?"; stty -a | grep -o -- '-\\?icanon'; echo over`;
+    const pty = spawnPty("/bin/bash", ["-c", script], { cols: 100, rows: 30, name: "xterm", env: cliEnvironment() });
+    let output = "";
+    pty.onData((text) => (output += text));
+    const over = new Promise<void>((resolve) => pty.onExit(() => resolve()));
+    const shows = (what: RegExp) => poll(String(what), () => (what.test(output) ? true : undefined), 30_000);
+    try {
+      await shows(/[#$] $/);
+      pty.write("stty size; tty\r");
+      await shows(/\r\n30 100\r\n/);
+      pty.resize(120, 40);
+      await poll("the new size", async () => {
+        pty.write("stty size\r");
+        return await poll("an answer", () => (/\r\n40 120\r\n/.test(output) ? true : undefined), 1000).catch(() => undefined);
+      });
+      pty.write("sleep 600; echo stat''us=$?\r");
+      await shows(/sleep 600/);
+      await poll("Ctrl-C to arrive", async () => {
+        pty.write("\u0003");
+        pty.write("echo sta''tus=$?\r");
+        return await poll("an answer", () => (/status=130/.test(output) ? true : undefined), 1000).catch(() => undefined);
+      });
+      pty.write("exit 5\r");
+      await shows(/code=5\r\n/);
+      await shows(/(^|[^-])icanon\r\nover/);
+      await over;
+    } catch (thrown) {
+      throw new Error(`the terminal showed: ${JSON.stringify(output)}`, { cause: thrown });
+    } finally {
+      pty.kill("SIGKILL");
+    }
+  }, 120_000);
+});
+
+describe("the network by the command line", () => {
+  it("shows and changes the policy, and gives a way to a port", async () => {
+    expect(await say("net", id)).toContain("out: nowhere\n");
+    expect(await server.json("net", id, "allow", "example.org", "203.0.113.0/24")).toMatchObject({
+      policy: { allowOutbound: true, allowList: ["example.org", "203.0.113.0/24"] },
+    });
+    expect(await server.json("net", id, "deny", "example.org")).toMatchObject({
+      policy: { allowOutbound: true, allowList: ["203.0.113.0/24"], denyList: ["example.org"] },
+    });
+    expect(await server.json("net", id, "off")).toMatchObject({ policy: { allowOutbound: false, allowList: [] } });
+    const { url, token } = await server.json("port", id, "8000");
+    expect(url).toMatch(/^http/);
+    expect(String(token).length).toBeGreaterThan(16);
+    const open = String((await server.json("create", "--template", "mini", "--allow-net", "example.org"))["sandboxId"]);
+    expect(await server.json("net", open)).toMatchObject({
+      policy: { allowOutbound: true, allowList: ["example.org"] },
+    });
+    await say("rm", open);
+  }, 120_000);
+});

@@ -1,0 +1,20 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "@jest/globals";
+import { REPO } from "../support/process.ts";
+
+/** Defects of sessions, storage and turns in the systems that Turnbox descends from. */
+const DEFECTS = Array.from({ length: 12 }, (_, index) => `D${index + 1}`);
+
+/** The names of all tests: what stands between the quotes after `it(` and its like, in test and suite files. */
+const NAMES: readonly string[] = ["packages", "test"]
+  .flatMap((folder) =>
+    readdirSync(join(REPO, folder), { recursive: true, encoding: "utf8" }).map((file) => join(folder, file)),
+  )
+  .filter((file) => /\.(test|suite)\.ts$/.test(file) && !/(^|\/)(node_modules|dist|gen)\//.test(file))
+  .flatMap((file) => readFileSync(join(REPO, file), "utf8").match(/^\s*\w+\(\s*["'`].*$/gm) ?? []);
+
+it.each(DEFECTS)("%s has a test that names it", (defect) => {
+  const isNamed = NAMES.some((name) => new RegExp(`\\b${defect}\\b`).test(name));
+  expect([defect, isNamed]).toEqual([defect, true]);
+});
