@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { ended, poll, REPO } from "../support/process.ts";
+import { ended, poll, processesWith, REPO } from "../support/process.ts";
 import { environment, startServer, type TestServer } from "../support/server.ts";
 
 const CLI = join(REPO, "packages/client/bin/turnbox.mjs");
@@ -92,7 +92,9 @@ describe("files by the command line", () => {
 
 describe("processes by the command line", () => {
   it("launches, lists, follows, attaches and kills", async () => {
-    const proc = (await say("run", id, "-d", "--", "sh", "-c", "echo ready; while read l; do echo got $l; done")).trim();
+    const proc = (
+      await say("run", id, "-d", "--", "sh", "-c", "echo ready; while read l; do echo got $l; done")
+    ).trim();
     await poll("its first line", async () => ((await say("logs", id, proc)) === "ready\n" ? true : undefined));
     expect((await server.json("ps", id))["processes"]).toMatchObject([{ processId: proc, state: "running" }]);
     const attached = await server.pipe("one\ntwo\n", "attach", id, proc, "--from", "0");
@@ -100,17 +102,41 @@ describe("processes by the command line", () => {
     expect(await say("logs", id, proc, "-f", "--from", "6")).toBe("got one\ngot two\n");
 
     const sleeper = (await say("run", id, "-d", "--", "sleep", "600")).trim();
-    const follow = spawn(process.execPath, [CLI, "logs", id, sleeper, "-f"], { env: cliEnvironment(), stdio: "ignore" });
+    const follow = spawn(process.execPath, [CLI, "logs", id, sleeper, "-f"], {
+      env: cliEnvironment(),
+      stdio: "ignore",
+    });
     const followed = ended(follow);
     await say("kill", id, sleeper, "-s", "KILL");
     expect(await followed).toBe(0);
     expect((await server.json("logs", id, sleeper))["process"]).toMatchObject({ state: "exited", exitSignal: 9 });
-    expect((await server.cli("run", id, "--no-stdin", "--", "sh", "-c", "echo out; exit 7"))).toMatchObject({
+    expect(await server.cli("run", id, "--no-stdin", "--", "sh", "-c", "echo out; exit 7")).toMatchObject({
       exitCode: 7,
       stdout: "out\n",
     });
     expect(await server.pipe("through\n", "run", id, "--", "cat")).toMatchObject({ exitCode: 0, stdout: "through\n" });
     expect((await server.cli("logs", id, "nope")).exitCode).toBe(4);
+  }, 120_000);
+
+  it("follows output without a lost byte while the host is killed and comes back", async () => {
+    const count = "i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i; sleep 0.05; done";
+    const proc = (await say("run", id, "-d", "--", "sh", "-c", count)).trim();
+    const follow = spawn(process.execPath, [CLI, "logs", id, proc, "-f"], {
+      env: cliEnvironment(),
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let [output, complaint] = ["", ""];
+    follow.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+    follow.stderr.on("data", (chunk: Buffer) => (complaint += chunk.toString()));
+    const followed = ended(follow);
+    await poll("some output", () => (output.includes("20\n") ? true : undefined));
+    const line = processesWith(server.home).find((one) => one.includes("turnbox-sandbox-host.mjs serve"));
+    if (line === undefined) throw new Error(`no host among ${processesWith(server.home).join("\n")}`);
+    const pid = Number(line.trim().split(" ")[0]);
+    expect(pid).toBeGreaterThan(1);
+    process.kill(pid, "SIGKILL");
+    expect([await followed, complaint]).toEqual([0, ""]);
+    expect(output).toBe(Array.from({ length: 200 }, (_, index) => `${index + 1}\n`).join(""));
   }, 120_000);
 
   it("gives a shell a real terminal: its size, Ctrl-C, its exit code, and the user's terminal back", async () => {
@@ -131,14 +157,18 @@ describe("processes by the command line", () => {
       pty.resize(120, 40);
       await poll("the new size", async () => {
         pty.write("stty size\r");
-        return await poll("an answer", () => (/\r\n40 120\r\n/.test(output) ? true : undefined), 1000).catch(() => undefined);
+        return await poll("an answer", () => (output.includes("\r\n40 120\r\n") ? true : undefined), 1000).catch(
+          () => undefined,
+        );
       });
       pty.write("sleep 600; echo stat''us=$?\r");
       await shows(/sleep 600/);
       await poll("Ctrl-C to arrive", async () => {
         pty.write("\u0003");
         pty.write("echo sta''tus=$?\r");
-        return await poll("an answer", () => (/status=130/.test(output) ? true : undefined), 1000).catch(() => undefined);
+        return await poll("an answer", () => (output.includes("status=130") ? true : undefined), 1000).catch(
+          () => undefined,
+        );
       });
       pty.write("exit 5\r");
       await shows(/code=5\r\n/);

@@ -1,7 +1,9 @@
 import { type Client, createClient } from "@connectrpc/connect";
 import { FleetService } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
 import { SandboxControlService } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
+import { FileService } from "@turnbox/protocol/turnbox/host/v1/file_pb";
 import { HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
+import { ProcessService } from "@turnbox/protocol/turnbox/host/v1/process_pb";
 import { SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { SnapshotService } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
 import { ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
@@ -24,6 +26,8 @@ export interface HostClients extends Disposable {
   readonly sessions: Client<typeof SessionService>;
   readonly tools: Client<typeof ToolService>;
   readonly snapshots: Client<typeof SnapshotService>;
+  readonly processes: Client<typeof ProcessService>;
+  readonly files: Client<typeof FileService>;
   readonly host: Client<typeof HostService>;
   readonly close: () => void;
 }
@@ -53,6 +57,8 @@ export function connectHost({ url, token, connect = createHttp2Connection }: Con
     sessions: createClient(SessionService, transport),
     tools: createClient(ToolService, transport),
     snapshots: createClient(SnapshotService, transport),
+    processes: createClient(ProcessService, transport),
+    files: createClient(FileService, transport),
     host: createClient(HostService, transport),
     close,
     [Symbol.dispose]: close,

@@ -23,12 +23,16 @@ export interface Ran {
 
 export interface RunInput {
   /** A terminal unless given. */
-  readonly stdin?: string;
+  readonly stdin?: string | InputStream;
   readonly ask?: Surroundings["ask"];
   /** On top of TURNBOX_HOME and PATH. */
   readonly variables?: Readonly<Record<string, string>>;
   /** A pipe unless given. */
-  readonly stdout?: { readonly isTTY: true; readonly rows?: number };
+  readonly stdout?: { readonly isTTY: true } & Pick<OutputStream, "rows" | "columns" | "on" | "off">;
+  /** Told whenever something was written to stdout. */
+  readonly onStdout?: () => void;
+  /** A pipe unless given. */
+  readonly stderr?: { readonly isTTY: true };
   /** Time passes by itself and in no time unless given. */
   readonly clock?: Clock;
 }
@@ -70,9 +74,9 @@ export async function createHarness(services: Services): Promise<Harness> {
   return {
     home,
     calls,
-    run: async (args, { stdin, ask, variables = {}, stdout: terminal, clock = createJumpingClock() } = {}) => {
-      const stdout = { ...createMemoryStream(), ...terminal };
-      const stderr = createMemoryStream();
+    run: async (args, { stdin, ask, variables = {}, clock = createJumpingClock(), ...outputs } = {}) => {
+      const stdout = { ...createMemoryStream(outputs.onStdout), ...outputs.stdout };
+      const stderr = { ...createMemoryStream(), ...outputs.stderr };
       const source = {
         on: (name: InterruptSignal, listener: () => void) => signals.set(name, listener),
         off: (name: InterruptSignal) => signals.delete(name),
@@ -82,7 +86,7 @@ export async function createHarness(services: Services): Promise<Harness> {
         environment: parseEnvironment({ TURNBOX_HOME: home, PATH: "/usr/bin:/bin", ...variables }),
         version: "0.0.0",
         searchFrom: [home],
-        stdin: createInput(stdin),
+        stdin: typeof stdin === "object" ? stdin : createInput(stdin),
         stdout,
         stderr,
         ...(ask === undefined ? {} : { ask }),
@@ -102,11 +106,12 @@ export async function createHarness(services: Services): Promise<Harness> {
   };
 }
 
-function createMemoryStream(): OutputStream & { text(): string } {
+function createMemoryStream(onWrite?: () => void): OutputStream & { text(): string } {
   const chunks: Uint8Array[] = [];
   return {
     write: (bytes, done) => {
       chunks.push(Buffer.from(bytes));
+      onWrite?.();
       done();
     },
     text: () => Buffer.concat(chunks).toString("utf8"),

@@ -10,6 +10,7 @@ import {
   SandboxSchema,
 } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
 import { HealthStatus, HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
+import { type NetworkPolicy, NetworkPolicySchema } from "@turnbox/protocol/turnbox/host/v1/network_pb";
 import {
   type ExtendSessionRequest,
   type SessionEventKind,
@@ -62,6 +63,8 @@ export interface World {
   diffed: DiffSnapshotsRequest[];
   changes: readonly MessageInitShape<typeof ChangeSchema>[];
   repaired: string[];
+  /** What new sandboxes may talk to, and what the one there is may. */
+  network: { created: (NetworkPolicy | undefined)[]; policy: NetworkPolicy };
   sandboxes: Sandbox[];
   /** What hosts say to whoever watches; each settles when there is something. */
   watched: () => AsyncIterable<SessionEventKind>;
@@ -90,6 +93,7 @@ export const newWorld = (): World => ({
   diffed: [],
   changes: [],
   repaired: [],
+  network: { created: [], policy: create(NetworkPolicySchema) },
   sandboxes: SANDBOXES.map((sandbox) => create(SandboxSchema, sandbox)),
   async *watched() {
     yield* await Promise.resolve([]);
@@ -118,6 +122,20 @@ const TEMPLATES = [
   { name: "mini", digest: "aa".repeat(32), latest: true, sizeBytes: 2048n },
 ];
 
+const TOOLS = [
+  {
+    name: "read_file",
+    tier: 1,
+    aliases: ["Read"],
+    readOnly: true,
+    inputSchema: {
+      type: "object",
+      properties: { limit: { type: "integer" }, path: { type: "string" } },
+      required: ["path"],
+    },
+  },
+];
+
 const SNAPSHOTS = [
   { snapshotId: "s1", kind: SnapshotKind.TURN, turnNumber: 1, createdAt: at(300_000), usedBytes: 1024n },
   {
@@ -143,8 +161,9 @@ const SNAPSHOTS = [
 export const createServices = (world: World): Services => ({
   server: (router) => {
     router.service(SandboxControlService, {
-      createSandbox: ({ template, name, quotaBytes, labels, ttl, idleTimeout, onTimeout }) => {
+      createSandbox: ({ template, name, quotaBytes, labels, ttl, idleTimeout, onTimeout, networkPolicy }) => {
         if (template === "nope") throw refuse(new SandboxError("TEMPLATE_NOT_FOUND", "no template nope"));
+        world.network.created.push(networkPolicy);
         world.created.push({ template, name, quotaBytes, labels });
         world.lifetimes.push({ onTimeout, ...(ttl && { ttl }), ...(idleTimeout && { idleTimeout }) });
         return { sandboxId: "fleet:i1:new", sandbox: { sandboxId: "fleet:i1:new", name } };
@@ -215,6 +234,12 @@ export const createServices = (world: World): Services => ({
         await world.hold;
         yield { event: { case: "response", value: { toolCallId: call?.toolCallId ?? "", ...world.exit } } };
       },
+      listTools: () => ({ tools: TOOLS }),
+      executeTool: async (call) => {
+        world.executed.push(call);
+        await world.hold;
+        return { toolCallId: call.toolCallId, content: "done", ...world.exit };
+      },
       cancelToolCall: ({ toolCallId }) => {
         world.cancelled.push(toolCallId);
         return { wasRunning: true };
@@ -284,6 +309,15 @@ export const createServices = (world: World): Services => ({
           actions: ["mounted the files\u001b[2J"],
         };
       },
+      getNetworkPolicy: () => ({
+        policy: world.network.policy,
+        denials: [{ at: at(0), destination: "evil.example\u001b[2J:443", rule: "default" }],
+      }),
+      updateNetworkPolicy: ({ policy = world.network.policy }) => {
+        world.network.policy = policy;
+        return { policy };
+      },
+      createPortAccess: ({ port }) => ({ url: `http://127.0.0.1:9000/${String(port)}`, token: "port-token" }),
       getSessionStats: () => ({
         at: at(0),
         cpuTime: { seconds: 1n, nanos: 250_000_000 },

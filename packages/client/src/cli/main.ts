@@ -6,6 +6,7 @@ import { createHttp2Connection } from "../connection.ts";
 import { exitCodeOf } from "./exit-code.ts";
 import { createInterrupts } from "./interrupts.ts";
 import { createOutput } from "./output.ts";
+import { createTerminalInput } from "./process/terminal-input.ts";
 import { runCli } from "./run-cli.ts";
 
 const BROKEN_PIPE_EXIT = 141;
@@ -35,17 +36,18 @@ async function ask(question: string, options: { readonly signal: AbortSignal }):
 
 async function main(environment: Environment): Promise<number> {
   const path = environment.variables["PATH"];
+  const runner = createChildCommandRunner(path === undefined ? {} : { path });
   using interrupts = createInterrupts(process, (exitCode) => process.exit(exitCode));
   return await runCli(process.argv.slice(2), {
     environment,
     version: ownVersion(),
     searchFrom: [import.meta.dirname, process.cwd()],
-    stdin: process.stdin,
+    stdin: createTerminalInput(process.stdin, runner),
     stdout: process.stdout,
     stderr: process.stderr,
     ...(process.stdin.isTTY ? { ask } : {}),
     clock: systemClock,
-    runner: createChildCommandRunner(path === undefined ? {} : { path }),
+    runner,
     interrupts,
     connect: createHttp2Connection,
   });

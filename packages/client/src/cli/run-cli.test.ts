@@ -369,7 +369,7 @@ describe("turnbox", () => {
 
   it("has examples in the help of every verb", async () => {
     const verbs =
-      "up down reset doctor create ls connect exec turn snapshot log diff rollback undo fork pause resume extend stats repair rm";
+      "up down reset doctor create ls connect exec shell run ps logs attach kill tools tool cp cat write net port turn snapshot log diff rollback undo fork pause resume extend stats repair rm";
     const commands = [
       ...verbs.split(" ").map((verb) => [verb]),
       ["snapshot", "rm"],

@@ -7,6 +7,8 @@ import { createProgram } from "./program.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 const UNKNOWN_COMMAND = "commander.unknownCommand";
+/** Verbs whose exit code is that of a command in a sandbox; their own failures have one that commands do not use. */
+const PASSING_VERBS: ReadonlySet<string> = new Set(["exec ", "run ", "shell ", "attach "]);
 
 /** Runs one command line (without `node` and the script) to its end and answers with the exit code. Never throws. */
 export async function runCli(args: readonly string[], surroundings: Surroundings): Promise<number> {
@@ -22,7 +24,9 @@ export async function runCli(args: readonly string[], surroundings: Surroundings
       ? `Run \`turnbox ${thrown.code === UNKNOWN_COMMAND ? "" : verbOf(args)}--help\`.`
       : undefined;
     await createOutput(surroundings, wantsJson(args) ? "json" : "text").error(error, remedy);
-    return verbOf(args) === "exec " && error.reason !== "CANCELLED" ? EXEC_EXIT.turnboxFailed : exitCodeOf(error);
+    return PASSING_VERBS.has(verbOf(args)) && error.reason !== "CANCELLED"
+      ? EXEC_EXIT.turnboxFailed
+      : exitCodeOf(error);
   }
 }
 

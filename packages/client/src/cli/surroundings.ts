@@ -9,10 +9,17 @@ export interface OutputStream {
   readonly isTTY?: boolean;
   /** Lines that a terminal shows. */
   readonly rows?: number;
+  /** Characters on each of them. */
+  readonly columns?: number;
+  /** Tells when a terminal has another size. */
+  on?(event: "resize", listener: () => void): unknown;
+  off?(event: "resize", listener: () => void): unknown;
 }
 
 export interface InputStream extends AsyncIterable<string | Uint8Array> {
   readonly isTTY?: boolean;
+  /** Of a terminal: whether each key comes as it is, or lines do, with Ctrl-C as a signal. */
+  setRawMode?(raw: boolean): Promise<void>;
 }
 
 /** Everything outside of itself that the command line touches. `main.ts` makes the real one. */

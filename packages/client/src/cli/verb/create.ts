@@ -20,6 +20,8 @@ interface CreateOptions extends ServerOptions {
   readonly ttl?: string;
   readonly idleTimeout?: string;
   readonly onTimeout?: keyof typeof ON_TIMEOUT;
+  /** True: every public address. */
+  readonly allowNet?: true | readonly string[];
 }
 
 export function registerCreate(program: Command, invocation: Invocation): void {
@@ -38,12 +40,19 @@ export function registerCreate(program: Command, invocation: Invocation): void {
         new Option("--on-timeout <what>", "what happens when its time is over (default: destroy)").choices(
           Object.keys(ON_TIMEOUT),
         ),
+      )
+      .option(
+        "--allow-net [destination]",
+        "let it connect to this name (*.example.org for what is below) or CIDR range, without one to every public " +
+          "address; may be given several times (default: nowhere)",
+        collectDestinations,
       ),
     [
       ["turnbox create", "a sandbox from the template mini"],
       ["turnbox create --template debian --name web", "another template, and a name to call it by"],
       ["turnbox create --label app=web --quota 2GiB", "with a label and a quota"],
       ["turnbox create --ttl 8h --idle-timeout 30m --on-timeout pause", "frozen when it is not used, or after 8 hours"],
+      ["turnbox create --allow-net pypi.org --allow-net '*.pythonhosted.org'", "with a way out, to these names only"],
     ],
   ).action(async (options: CreateOptions) => {
     const request = {
@@ -54,6 +63,7 @@ export function registerCreate(program: Command, invocation: Invocation): void {
       env: parsePairs(options.env, "env"),
       quotaBytes: options.quota === undefined ? 0n : BigInt(parseSize(options.quota, "quota")),
       ...toLifetime(options),
+      ...toNetworkPolicy(options),
     };
     using server = await invocation.server(options);
     const { sandboxId, sandbox } = await server.sandboxes.createSandbox(request, {
@@ -73,4 +83,16 @@ function toLifetime({ ttl, idleTimeout, onTimeout }: CreateOptions) {
     ...(idleTimeout === undefined ? {} : { idleTimeout: durationFromMs(parseDuration(idleTimeout, "idle-timeout")) }),
     ...(onTimeout === undefined ? {} : { onTimeout: ON_TIMEOUT[onTimeout] }),
   };
+}
+
+/** An option without a value stands for everything, whatever else is listed. */
+function collectDestinations(value: string, previous: CreateOptions["allowNet"]): true | readonly string[] {
+  return previous === true ? true : collect(value, previous);
+}
+
+/** What cannot be enforced shall fail. */
+function toNetworkPolicy({ allowNet }: CreateOptions) {
+  if (allowNet === undefined) return {};
+  const allowList = allowNet === true ? [] : [...allowNet];
+  return { networkPolicy: { allowOutbound: true, allowList, required: true } };
 }

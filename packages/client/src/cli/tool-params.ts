@@ -1,0 +1,59 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { invalidArgument } from "@turnbox/core";
+import type { Tool } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
+import { parsePairs } from "./option.ts";
+
+export interface Parameter {
+  readonly name: string;
+  /** Its JSON type; undefined where the schema names none or several. */
+  readonly type: string | undefined;
+  readonly needed: "yes" | "no";
+}
+
+/** The parameters of a tool, those that are needed first. */
+export function parametersOf({ inputSchema }: Pick<Tool, "inputSchema">): readonly Parameter[] {
+  const needed = inputSchema?.["required"];
+  const names = Array.isArray(needed) ? needed : [];
+  const parameters = Object.entries(asObject(inputSchema?.["properties"])).map(([name, schema]): Parameter => {
+    const type = asObject(schema)["type"];
+    return { name, type: typeof type === "string" ? type : undefined, needed: names.includes(name) ? "yes" : "no" };
+  });
+  return [
+    ...parameters.filter(({ needed }) => needed === "yes"),
+    ...parameters.filter(({ needed }) => needed === "no"),
+  ];
+}
+
+/**
+ * A call's parameters: those of `--params`, and over them the `key=value` words. A value is text, unless the tool's schema
+ * says otherwise: then it is JSON.
+ */
+export function parseParams(
+  { json, words }: { readonly json: string | undefined; readonly words: readonly string[] },
+  tool: Pick<Tool, "inputSchema"> | undefined,
+): JsonObject {
+  const types = new Map((tool === undefined ? [] : parametersOf(tool)).map(({ name, type }) => [name, type]));
+  const pairs = Object.entries(parsePairs(words, "params")).map(([name, value]): [string, JsonValue] => [
+    name,
+    (types.get(name) ?? "string") === "string" ? value : parseJson(value, name),
+  ]);
+  return { ...(json === undefined ? {} : parseObject(json)), ...Object.fromEntries(pairs) };
+}
+
+function parseObject(json: string): JsonObject {
+  const value = parseJson(json, "params");
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw invalidArgument("params", "must be a JSON object");
+  return value;
+}
+
+function parseJson(text: string, field: string): JsonValue {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    throw invalidArgument(field, `${JSON.stringify(text)} is not JSON`);
+  }
+}
+
+const asObject = (value: JsonValue | undefined): JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};

@@ -1,0 +1,44 @@
+import type { Command } from "commander";
+import { invalidArgument } from "@turnbox/core";
+import type { Invocation } from "../invocation.ts";
+import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
+import { attachProcess } from "../process/attach-process.ts";
+import { PROCESS_RULE, resolveProcess } from "../process/resolve-process.ts";
+import { tellEnd } from "../process/tell-end.ts";
+import { openLink } from "../resolve/sandbox-link.ts";
+import { writeTo } from "../surroundings.ts";
+import { parseOffset } from "./logs.ts";
+
+interface AttachOptions extends ServerOptions {
+  readonly from?: string;
+  readonly stdin: boolean;
+}
+
+export function registerAttach(program: Command, invocation: Invocation): void {
+  withExamples(
+    withServerOptions(program.command("attach <id> <proc>"))
+      .summary("be the input and output of a process")
+      .description(
+        "Show a process's output as it comes and pass input to it. One on a terminal gets every key, and Ctrl-] leaves it; " +
+          "any other one gets lines, the end of stdin is the end of its input, and Ctrl-C leaves it. It goes on when it is " +
+          `left. The exit code is the process's. ${PROCESS_RULE}`,
+      )
+      .option("--from <offset>", "show the output from this byte on (default: what comes from now on)")
+      .option("--no-stdin", "do not pass input"),
+    [
+      ["turnbox attach web 3f", "from now on"],
+      ["turnbox attach web 3f --from 0 --no-stdin", "everything, for reading"],
+    ],
+  ).action(async (id: string, proc: string, options: AttachOptions) => {
+    if (options.json === true) throw invalidArgument("json", "a process's output is no JSON; use `turnbox logs -f`");
+    const asked = options.from === undefined ? undefined : parseOffset(options.from);
+    const { signal, surroundings } = invocation;
+    using server = await invocation.server(options);
+    using link = await openLink({ server, reference: id, clock: surroundings.clock, signal }, invocation);
+    const process = await link.use((sandbox) => resolveProcess(sandbox, proc, { signal }));
+    const onBytes = (bytes: Uint8Array): Promise<void> => writeTo(surroundings.stdout, bytes);
+    const stdin = options.stdin ? "forward" : "none";
+    const end = await attachProcess(link, { process, from: asked ?? process.outputBytes, stdin, onBytes }, invocation);
+    await tellEnd(end, { id, process, options }, invocation);
+  });
+}
