@@ -15,7 +15,11 @@ const common = {
       { jsc: { target: "es2022", parser: { syntax: "typescript" } }, module: { type: "es6" }, sourceMaps: "inline" },
     ],
   },
-  testEnvironment: "node",
+  // A slow machine (the virtual one of `npm run vm-test`) multiplies all timeouts.
+  testEnvironment:
+    process.env.TURNBOX_TEST_TIMEOUT_FACTOR === undefined ? "node" : "<rootDir>/test/support/patient-environment.mjs",
+  // Many tests start a whole host with its worker processes, and the machine may be busy.
+  testTimeout: 30_000,
   testPathIgnorePatterns: ["/node_modules/"],
   // Copies of packages in build output and in the toolchain would clash with the packages themselves.
   modulePathIgnorePatterns: ["<rootDir>/packages/[^/]+/dist/", "<rootDir>/\\.toolchain/"],

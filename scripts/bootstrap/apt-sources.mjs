@@ -93,11 +93,8 @@ function rank(entry, { entries, codename }) {
   return (hasUpdates ? 2 : 0) + (namedAfterSystem ? 1 : 0);
 }
 
-/**
- * The `.sources` text for the backports of the machine's own release, made from the entry that the release itself comes
- * from, with its addresses, keys and options. Undefined when there is no such entry.
- */
-export function deriveBackports(entries, codename) {
+/** The entry that the machine's own release comes from. Undefined when there is none. */
+export function findRelease(entries, codename) {
   const [entry] = entries
     .filter(({ types, suites, components }) => {
       return types.includes("deb") && suites.includes(codename) && components.includes("main");
@@ -105,15 +102,28 @@ export function deriveBackports(entries, codename) {
     .map((candidate) => ({ ...candidate, uris: candidate.uris.filter((uri) => !uri.startsWith("cdrom:")) }))
     .filter(({ uris }) => uris.length > 0)
     .sort((a, b) => rank(b, { entries, codename }) - rank(a, { entries, codename }));
-  if (entry === undefined) return undefined;
+  return entry;
+}
+
+/** One entry as the text of a `.sources` file. */
+export function formatSource({ uris, suites, components, options }) {
   return [
     "Types: deb",
-    `URIs: ${entry.uris.join(" ")}`,
-    `Suites: ${codename}-backports`,
-    `Components: ${entry.components.join(" ")}`,
-    ...entry.options.map(({ name, value }) => (value.startsWith("\n") ? `${name}:${value}` : `${name}: ${value}`)),
+    `URIs: ${uris.join(" ")}`,
+    `Suites: ${suites.join(" ")}`,
+    `Components: ${components.join(" ")}`,
+    ...options.map(({ name, value }) => (value.startsWith("\n") ? `${name}:${value}` : `${name}: ${value}`)),
     "",
   ].join("\n");
+}
+
+/**
+ * The `.sources` text for the backports of the machine's own release, made from the entry that the release itself comes
+ * from, with its addresses, keys and options. Undefined when there is no such entry.
+ */
+export function deriveBackports(entries, codename) {
+  const entry = findRelease(entries, codename);
+  return entry === undefined ? undefined : formatSource({ ...entry, suites: [`${codename}-backports`] });
 }
 
 /** Versions that the configured sources offer, from `apt-cache policy <package>`; installed-only ones are left out. */

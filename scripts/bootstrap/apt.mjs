@@ -25,7 +25,8 @@ async function runApt(argv, env) {
   }
 }
 
-function readSourceFiles(folder = "/etc/apt") {
+/** The files that apt reads its sources from. */
+export function readSourceFiles(folder = "/etc/apt") {
   const list = path.join(folder, "sources.list.d");
   const parts = existsSync(list) ? readdirSync(list).map((name) => path.join(list, name)) : [];
   return [path.join(folder, "sources.list"), ...parts]
