@@ -26,8 +26,9 @@ export function createFakeTerminal(command: RunningCommand): TerminalExecution {
     },
     resize: () => undefined,
     exit: command.exit.then((exit): ExecExit => {
-      if (exit.kind === "exited") return exit;
-      return cause === "interrupted" ? { kind: "signaled", signal: constants.signals.SIGINT } : { kind: "killed" };
+      // A program that is told to end may well end by itself.
+      if (cause === "interrupted") return { kind: "signaled", signal: constants.signals.SIGINT };
+      return exit.kind === "exited" && cause === "own" ? exit : { kind: "killed" };
     }),
     kill: async () => {
       cause = "killed";

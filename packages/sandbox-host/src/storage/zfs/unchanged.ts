@@ -2,9 +2,10 @@ import { hasReason, SandboxError } from "@turnbox/core";
 import { snapshotNotFound } from "../names.ts";
 import type { SnapshotRef, StorageCall } from "../storage.ts";
 import { storageError } from "./failure.ts";
+import { filesystemOf } from "./layout.ts";
 import { readLine, type Segment } from "./line.ts";
 import { parseBytes } from "./parse.ts";
-import type { Outcome } from "./zfs-command.ts";
+import type { Outcome, ZfsCommand } from "./zfs-command.ts";
 import type { ZfsRoom } from "./zfs-room.ts";
 
 /** What zfs-fuse sends of two snapshots between which nothing was written: the records that begin and end a stream. */
@@ -41,7 +42,14 @@ async function isNothingWritten({ zfs }: ZfsRoom, { from, to }: Segment, signal:
   const outcome = await zfs.attempt({ program: "zfs", args }, signal);
   if (outcome.kind !== "done") throw failure(outcome);
   const value = outcome.stdout.trim();
-  return /^\d+B?$/.test(value) && parseBytes(value) === 0;
+  if (/^\d+B?$/.test(value) && parseBytes(value) === 0) return true;
+  // The first mount of a clone writes to it by itself, without touching a file.
+  return filesystemOf(from) !== filesystemOf(to) && (await isNoDifference(zfs, { from, to }, signal));
+}
+
+async function isNoDifference(zfs: ZfsCommand, { from, to }: Segment, signal: AbortSignal): Promise<boolean> {
+  const peek = await zfs.peek({ program: "zfs", args: ["diff", "-FH", from, to] }, 0, signal);
+  return peek.kind === "whole" && peek.bytes === 0;
 }
 
 /**
