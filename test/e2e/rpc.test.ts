@@ -128,12 +128,7 @@ describe("plain JSON over HTTP/1.1", () => {
       server.token,
     );
     expect([sessionId.body["code"], reasonOf(sessionId)]).toEqual(["invalid_argument", "INVALID_ARGUMENT"]);
-    const missing = await post(
-      host.url,
-      "turnbox.host.v1.SessionService/RepairSession",
-      { sessionId: host.sessionId },
-      host.token,
-    );
+    const missing = await post(server.url, "turnbox.control.v1.FleetService/CordonInstance", {}, server.token);
     expect([missing.body["code"], reasonOf(missing)]).toEqual(["unimplemented", "UNIMPLEMENTED"]);
   }, 30_000);
 
