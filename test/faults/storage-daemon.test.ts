@@ -61,8 +61,8 @@ describe("the storage daemon", () => {
     await corner.killDaemon();
     const killedMs = performance.now();
     // Healing may be over before anybody sees the host unhealthy; the new generation tells that it took place.
-    const generationOf = async (id: string): Promise<number> => Number((await getSession(host, id)).generation);
-    await poll("a new generation", async () => ((await generationOf("busy")) > 1 ? true : undefined), 60_000);
+    const generationOf = async (id: string): Promise<number | undefined> => (await getSession(host, id)).generation;
+    await poll("a new generation", async () => ((await generationOf("busy")) === 2 ? true : undefined), 60_000);
     await untilStatus(host, "HEALTH_STATUS_HEALTHY");
     const works = async (): Promise<string | undefined> => {
       const ran = await bash(host, "busy", "cat /workspace/a").catch(() => undefined);

@@ -222,8 +222,11 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     recoverSessions({ registry, records, events, storage, runtime, reaper, settle, clock, log }, call),
     templates.build(MINI, (directory) => fillMini(directory, { sources, runner, ...call }), call),
   ]);
+  const reconcilingMs = clock.monotonicMs();
   const recovered = recovery.done.then(({ quarantined }) => {
     health.quarantine(quarantined);
+    const durationMs = Math.round(clock.monotonicMs() - reconcilingMs);
+    log.info({ sessions: registry.size, durationMs }, "records and storage are reconciled");
   });
   const survivors = { registry, records, runtime, containers, log };
   await replaceLostContainers(survivors, await records.call("listLostHeads", null), call);
