@@ -1,23 +1,12 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, jest } from "@jest/globals";
-import { createClient, createRouterTransport } from "@connectrpc/connect";
-import { fromConnectError, systemClock } from "@turnbox/core";
-import { createRouterOptions } from "@turnbox/core/server";
-import { createTestAccess } from "@turnbox/core/testing";
+import { fromConnectError } from "@turnbox/core";
 import { ChangeKind, SnapshotService } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
 import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
-import { createRoutes } from "./routes.ts";
+import { accessTo } from "./client.suite.ts";
 
-function serve({ host }: TestHost) {
-  const access = createTestAccess({ clock: systemClock });
-  const { verifier, log, homeToken } = access;
-  const transport = createRouterTransport(createRoutes(host), {
-    router: createRouterOptions({ verifier, log, clock: systemClock }),
-    transport: { interceptors: [access.bearer(homeToken)] },
-  });
-  return createClient(SnapshotService, transport);
-}
+const serve = ({ host }: TestHost) => accessTo(host).client(SnapshotService);
 
 async function prepare(test: TestHost) {
   const session = await test.create({ sessionId: "s" });

@@ -7,7 +7,9 @@ import { FileEventKind } from "@turnbox/protocol/turnbox/host/v1/file_pb";
 import { type Backends, composeBackends, type ComposedHost, composeHost } from "../compose.ts";
 import { HOST_SETTINGS } from "../config.ts";
 import type { Session } from "../session/session.ts";
-import { clientOfHost, collect, reasonOf, uploadOf } from "./files.suite.ts";
+import { FileService } from "@turnbox/protocol/turnbox/host/v1/file_pb";
+import { accessTo, reasonOf } from "./client.suite.ts";
+import { collect, uploadOf } from "./files.suite.ts";
 
 /** Files of a real session: ZFS below, gVisor beside. */
 const SLOW_MS = 120_000;
@@ -68,7 +70,7 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 }, SLOW_MS);
 
-const client = () => clientOfHost(composed.host);
+const client = () => accessTo(composed.host).client(FileService);
 const sessionId = "real";
 
 async function bash(cmd: string): Promise<string> {

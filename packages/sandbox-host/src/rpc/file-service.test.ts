@@ -14,7 +14,8 @@ import {
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { FileType } from "@turnbox/protocol/turnbox/host/v1/file_pb";
-import { collect, type FilesRig, reasonOf, startFilesRig, uploadOf } from "./files.suite.ts";
+import { reasonOf } from "./client.suite.ts";
+import { collect, type FilesRig, startFilesRig, uploadOf } from "./files.suite.ts";
 
 const KIB = 1024;
 

@@ -1,11 +1,7 @@
-import { createClient, createRouterTransport } from "@connectrpc/connect";
-import { fromConnectError, systemClock } from "@turnbox/core";
-import { createRouterOptions } from "@turnbox/core/server";
-import { createTestAccess } from "@turnbox/core/testing";
+import type { Client } from "@connectrpc/connect";
 import { FileService, type ReadFileResponse } from "@turnbox/protocol/turnbox/host/v1/file_pb";
 import { startTestHost, type TestHost } from "../compose.suite.ts";
-import type { Host } from "./host.ts";
-import { createRoutes } from "./routes.ts";
+import { accessTo } from "./client.suite.ts";
 import type { Session } from "../session/session.ts";
 
 /** A host with a client of its files. */
@@ -18,21 +14,14 @@ export interface FilesRig extends AsyncDisposable {
 export interface SessionRig {
   readonly session: Session;
   readonly sessionId: string;
-  readonly client: ReturnType<typeof clientOfHost>;
+  readonly client: Client<typeof FileService>;
   /** Where the session's root is on this machine. */
   readonly root: string;
 }
 
-export function clientOfHost(host: Host) {
-  const access = createTestAccess({ clock: systemClock });
-  const router = createRouterOptions({ verifier: access.verifier, log: access.log, clock: systemClock });
-  const interceptors = [access.bearer(access.homeToken)];
-  return createClient(FileService, createRouterTransport(createRoutes(host), { router, transport: { interceptors } }));
-}
-
 export async function startFilesRig(): Promise<FilesRig> {
   const test = await startTestHost();
-  const client = clientOfHost(test.host);
+  const client = accessTo(test.host).client(FileService);
   let sessions = 0;
   return {
     test,
@@ -46,12 +35,6 @@ export async function startFilesRig(): Promise<FilesRig> {
     [Symbol.asyncDispose]: () => test[Symbol.asyncDispose](),
   };
 }
-
-export const reasonOf = (promise: Promise<unknown>): Promise<string> =>
-  promise.then(
-    () => "none",
-    (thrown: unknown) => fromConnectError(thrown).reason,
-  );
 
 export async function collect(stream: AsyncIterable<ReadFileResponse>): Promise<Buffer> {
   const pieces: Uint8Array[] = [];

@@ -1,31 +1,14 @@
-import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { describe, expect, it } from "@jest/globals";
-import { fromConnectError, type Secret, systemClock } from "@turnbox/core";
-import { createRouterOptions } from "@turnbox/core/server";
-import { createTestAccess } from "@turnbox/core/testing";
+import { type Secret, systemClock } from "@turnbox/core";
 import { SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { startTestHost, type TestHost } from "../compose.suite.ts";
 import { rollBack, writeAndSeal } from "../turn/turn.suite.ts";
-import { createRoutes } from "./routes.ts";
+import { accessTo, reasonOf } from "./client.suite.ts";
 
 function serve({ host }: TestHost) {
-  const clock = systemClock;
-  const access = createTestAccess({ clock });
-  return (token: Secret = access.homeToken) =>
-    createClient(
-      SessionService,
-      createRouterTransport(createRoutes(host), {
-        router: createRouterOptions({ verifier: access.verifier, log: access.log, clock }),
-        transport: { interceptors: [access.bearer(token)] },
-      }),
-    );
+  const access = accessTo(host);
+  return (token?: Secret) => access.client(SessionService, token);
 }
-
-const reasonOf = async (promise: Promise<unknown>): Promise<string> =>
-  await promise.then(
-    () => "none",
-    (thrown: unknown) => fromConnectError(thrown).reason,
-  );
 
 const containerOf = (test: TestHost, id: string): string => test.host.registry.find(id)?.row.container ?? "";
 

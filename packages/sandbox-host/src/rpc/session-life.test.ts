@@ -1,8 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { createClient, createRouterTransport } from "@connectrpc/connect";
-import { fromConnectError, type Secret, systemClock } from "@turnbox/core";
-import { createRouterOptions } from "@turnbox/core/server";
-import { createTestAccess } from "@turnbox/core/testing";
+import { fromConnectError, type Secret } from "@turnbox/core";
 import { HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import {
   SessionEventKind,
@@ -11,20 +8,13 @@ import {
   type WatchSessionsResponse,
 } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { startTestHost, type TestHost } from "../compose.suite.ts";
-import { createRoutes } from "./routes.ts";
+import { accessTo } from "./client.suite.ts";
 
-/** Clients of a host, through its gate and its routes. */
 function serve({ host }: TestHost) {
-  const clock = systemClock;
-  const access = createTestAccess({ clock });
-  const transport = (token: Secret) =>
-    createRouterTransport(createRoutes(host), {
-      router: createRouterOptions({ verifier: access.verifier, log: access.log, clock }),
-      transport: { interceptors: [access.bearer(token)] },
-    });
+  const access = accessTo(host);
   return {
-    sessions: (token: Secret = access.homeToken) => createClient(SessionService, transport(token)),
-    host: createClient(HostService, transport(access.homeToken)),
+    sessions: (token?: Secret) => access.client(SessionService, token),
+    host: access.client(HostService),
     sign: access.sign,
   };
 }

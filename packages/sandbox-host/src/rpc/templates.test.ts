@@ -4,20 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "@jest/globals";
-import { createClient, createRouterTransport } from "@connectrpc/connect";
-import { fromConnectError, systemClock } from "@turnbox/core";
-import { createRouterOptions } from "@turnbox/core/server";
-import { createTestAccess } from "@turnbox/core/testing";
 import { HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import { startTestHost, type TestHost } from "../compose.suite.ts";
-import { createRoutes } from "./routes.ts";
+import { accessTo, reasonOf } from "./client.suite.ts";
 
-function clientOf({ host }: TestHost) {
-  const access = createTestAccess({ clock: systemClock });
-  const router = createRouterOptions({ verifier: access.verifier, log: access.log, clock: systemClock });
-  const interceptors = [access.bearer(access.homeToken)];
-  return createClient(HostService, createRouterTransport(createRoutes(host), { router, transport: { interceptors } }));
-}
+const clientOf = ({ host }: TestHost) => accessTo(host).client(HostService);
 
 /** A small root filesystem as a tar. */
 async function archiveWith(text: string): Promise<Buffer> {
@@ -38,12 +29,6 @@ async function* importOf(name: string, idempotencyKey: string, data: Buffer) {
     yield { part: { case: "data", value: data.subarray(start, start + 4096) } as const };
   }
 }
-
-const reasonOf = (promise: Promise<unknown>): Promise<string> =>
-  promise.then(
-    () => "none",
-    (thrown: unknown) => fromConnectError(thrown).reason,
-  );
 
 describe("templates by their keys", () => {
   it("imports once for a key, reads a replay to its end, and refuses another archive or name under it", async () => {

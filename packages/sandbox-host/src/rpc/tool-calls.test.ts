@@ -1,9 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
-import { fromConnectError, systemClock } from "@turnbox/core";
-import { createRouterOptions } from "@turnbox/core/server";
-import { createTestAccess } from "@turnbox/core/testing";
+import type { Client } from "@connectrpc/connect";
+import { fromConnectError } from "@turnbox/core";
 import {
   type AttachToolCallResponse,
   ExitReason,
@@ -12,29 +10,13 @@ import {
   ToolService,
 } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
-import { createRoutes } from "./routes.ts";
+import { accessTo, reasonOf } from "./client.suite.ts";
 
 const MiB = 1024 * 1024;
 
-function toolsOf({ host }: TestHost): Client<typeof ToolService> {
-  const clock = systemClock;
-  const access = createTestAccess({ clock });
-  return createClient(
-    ToolService,
-    createRouterTransport(createRoutes(host), {
-      router: createRouterOptions({ verifier: access.verifier, log: access.log, clock }),
-      transport: { interceptors: [access.bearer(access.homeToken)] },
-    }),
-  );
-}
+const toolsOf = ({ host }: TestHost): Client<typeof ToolService> => accessTo(host).client(ToolService);
 
 const bash = (toolCallId: string, cmd: string) => ({ sessionId: "s", toolCallId, toolName: "bash", params: { cmd } });
-
-const reasonOf = (work: Promise<unknown>): Promise<string> =>
-  work.then(
-    () => "none",
-    (thrown: unknown) => fromConnectError(thrown).reason,
-  );
 
 interface Seen {
   readonly text: string;

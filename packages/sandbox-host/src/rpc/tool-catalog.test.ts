@@ -1,23 +1,11 @@
 import { describe, expect, it } from "@jest/globals";
-import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
-import { fromConnectError, systemClock } from "@turnbox/core";
-import { createRouterOptions } from "@turnbox/core/server";
-import { createTestAccess } from "@turnbox/core/testing";
+import type { Client } from "@connectrpc/connect";
+import { fromConnectError } from "@turnbox/core";
 import { ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import { startTestHost, type TestHost } from "../compose.suite.ts";
-import { createRoutes } from "./routes.ts";
+import { accessTo } from "./client.suite.ts";
 
-function toolsOf({ host }: TestHost): Client<typeof ToolService> {
-  const clock = systemClock;
-  const access = createTestAccess({ clock });
-  return createClient(
-    ToolService,
-    createRouterTransport(createRoutes(host), {
-      router: createRouterOptions({ verifier: access.verifier, log: access.log, clock }),
-      transport: { interceptors: [access.bearer(access.homeToken)] },
-    }),
-  );
-}
+const toolsOf = ({ host }: TestHost): Client<typeof ToolService> => accessTo(host).client(ToolService);
 
 describe("the catalog over RPC", () => {
   it("lists what every tool takes, and which ones only read", async () => {

@@ -2,7 +2,8 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { FileEventKind, type WatchDirectoryResponse } from "@turnbox/protocol/turnbox/host/v1/file_pb";
-import { type FilesRig, reasonOf, type SessionRig, startFilesRig, uploadOf } from "./files.suite.ts";
+import { reasonOf } from "./client.suite.ts";
+import { type FilesRig, type SessionRig, startFilesRig, uploadOf } from "./files.suite.ts";
 
 const SLOW_MS = 60_000;
 let rig: FilesRig;
