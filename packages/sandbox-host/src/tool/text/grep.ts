@@ -1,3 +1,4 @@
+import { readSync } from "node:fs";
 import type { OpenFile, Walk } from "../../file/walk.ts";
 import { errnoCode } from "../../file/failure.ts";
 import { toText } from "../../file/path.ts";
@@ -5,7 +6,7 @@ import { isBinary } from "./file-kind.ts";
 import { parseGlob } from "./glob-pattern.ts";
 import { type LinePlace, type LineSearch, parseSearch } from "./line-search.ts";
 import { counted, done, type TextOutcome } from "./outcome.ts";
-import { shortPath } from "./place.ts";
+import { shownPlace } from "./place.ts";
 import { readAt } from "./read-bytes.ts";
 import { showMatches } from "./show-matches.ts";
 import { isHidden, orGone, treeOf } from "./tree.ts";
@@ -86,8 +87,10 @@ function searchTree(
   const tree = treeOf(top, ({ name, relative }) => !isHidden(name) && exclude?.(toText(relative)) !== true);
   for (const { kind, name, relative, parent } of tree) {
     if (kind !== "file") continue;
-    const shown = toText(relative);
-    if (include?.(shown) === false || exclude?.(shown) === true) continue;
+    if (include !== null || exclude !== null) {
+      const shown = toText(relative);
+      if (include?.(shown) === false || exclude?.(shown) === true) continue;
+    }
     const opened = orUnreadable(() => parent.open(name));
     if (opened === null) {
       report.unreadableFiles += 1;
@@ -123,22 +126,23 @@ interface Search {
 }
 
 function searchFile(file: OpenFile, { search, request, report, buffer }: Search): void {
-  const path = shortPath(toText(file.path));
   const before = report.total;
   let position = 0;
   let line = 1;
   for (;;) {
-    const read = readAt(file, buffer, position);
+    const read = readWindow(file, buffer, position);
     if (read === 0) break;
     const window = wholeLines(buffer.subarray(0, read), read < buffer.length ? "last" : "more");
     if (position === 0 && isBinary(window)) {
       report.binaryFiles += 1;
       return;
     }
-    const text = window.toString("utf8");
-    const found = search(text);
-    report.total += found.length;
-    if (found.length > 0) show(report, { text, found, path, firstLine: line, request });
+    if (search.mayMatch(window)) {
+      const text = window.toString("utf8");
+      const found = search.find(text);
+      report.total += found.length;
+      if (found.length > 0) show(report, { text, found, path: shownPlace(file.path), firstLine: line, request });
+    }
     position += window.length;
     if (read < buffer.length) break;
     line += countLines(window);
@@ -165,6 +169,13 @@ function show(
   report.shown += shown.length;
   report.characters += lines.reduce((sum, line) => sum + line.length, 0);
   report.lines.push(...lines);
+}
+
+/** Most files are small: where the first read gives all that the file had when it was opened, there is no second one. */
+function readWindow(file: OpenFile, buffer: Buffer, position: number): number {
+  const first = readSync(file.descriptor, buffer, 0, buffer.length, position);
+  if (first === 0 || first === buffer.length || position + first === file.stats.size) return first;
+  return first + readAt(file, buffer.subarray(first), position + first);
 }
 
 /** The part of a window that ends at a line's end; a line that is longer than the window is cut. */

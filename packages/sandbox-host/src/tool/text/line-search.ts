@@ -1,7 +1,12 @@
 import { escapeText } from "./escape.ts";
+import { requiredTexts } from "./required-texts.ts";
 
-/** Where lines that match begin and end in a text: one place a line, in order. */
-export type LineSearch = (text: string) => readonly LinePlace[];
+export interface LineSearch {
+  /** False only where no line of these bytes matches; quick. */
+  mayMatch(bytes: Buffer): boolean;
+  /** Where lines that match begin and end in a text: one place a line, in order. */
+  find(text: string): readonly LinePlace[];
+}
 
 export interface LinePlace {
   readonly start: number;
@@ -43,7 +48,8 @@ function createSearch(source: string, flags: "" | "i"): LineSearch {
   const one = new RegExp(source, flags);
   const all = new RegExp(source, `${flags}gm`);
   const mayLookAround = LOOKS_AROUND.test(source);
-  return (text) => {
+  const required = flags === "" ? (requiredTexts(source)?.map((text) => Buffer.from(text, "latin1")) ?? null) : null;
+  const find = (text: string): readonly LinePlace[] => {
     const found: LinePlace[] = [];
     let at = 0;
     while (at < text.length) {
@@ -55,6 +61,7 @@ function createSearch(source: string, flags: "" | "i"): LineSearch {
     }
     return found;
   };
+  return { find, mayMatch: (bytes) => required?.some((text) => bytes.includes(text)) ?? true };
 }
 
 /** The start of the next line in which a match begins. It may reach into the next line, so the line is looked at alone. */
