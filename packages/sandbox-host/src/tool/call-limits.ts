@@ -32,10 +32,14 @@ export function checkLimits(limits: CallLimits, tier: 1 | 2): void {
   }
 }
 
-/** The command under its bounds: a shell that sets the address space of itself and of all it starts, or runs nothing. */
+/**
+ * The command under its bounds: a shell that sets the address space of what it starts, or runs nothing. The limit is set
+ * in a process that was forked: in gVisor all that is started from outside has one set of limits, PID 1's, so that one
+ * which is set there holds for every later call.
+ */
 export function limitedSpec(spec: ExecSpec, { timeoutMs, memoryBytes }: CallLimits): ExecSpec {
   const deadlineMs = Math.min(spec.deadlineMs, timeoutMs ?? Number.POSITIVE_INFINITY);
   if (memoryBytes === undefined) return { ...spec, deadlineMs };
-  const script = `ulimit -v ${Math.floor(memoryBytes / 1024)} || exit 126; exec "$@"`;
+  const script = `(ulimit -v ${Math.floor(memoryBytes / 1024)} || exit 126; exec "$@"); exit $?`;
   return { ...spec, deadlineMs, argv: ["bash", "-c", script, "bash", ...spec.argv] };
 }
