@@ -57,6 +57,22 @@ describe("a relayed output", () => {
     await relay.consumed;
   });
 
+  it("takes nothing more while it is held, however fast its reader, and the rest on drain", async () => {
+    const source = new PassThrough();
+    const relay = relayOutput(source, { clock: systemClock, onLinger: () => undefined });
+    let seenBytes = 0;
+    relay.output.on("data", (chunk: Buffer) => (seenBytes += chunk.length));
+    source.write(Buffer.alloc(1000));
+    while (seenBytes < 1000) await delay(1);
+    relay.hold();
+    for (let chunk = 0; chunk < 5; chunk += 1) source.write(Buffer.alloc(65_536));
+    await delay(50);
+    expect(seenBytes).toBe(1000);
+    await relay.drain(never);
+    await relay.consumed;
+    expect(seenBytes).toBe(1000 + 5 * 65_536);
+  });
+
   it("goes on reading for nobody when its reader is gone", async () => {
     const source = new PassThrough();
     const relay = relayOutput(source, { clock: systemClock, onLinger: () => undefined });

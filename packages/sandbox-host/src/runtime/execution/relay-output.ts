@@ -12,6 +12,8 @@ export interface OutputRelay {
   readonly output: Readable;
   /** Settles when the reader has had all of it, or has gone away. */
   readonly consumed: Promise<void>;
+  /** Takes no more from the process until `drain`: one that is being ended waits, and costs nothing meanwhile. */
+  hold(this: void): void;
   /** Called when the process has ended: passes on what it wrote before, at the reader's pace, then ends the output. */
   drain(limit: AbortSignal): Promise<void>;
 }
@@ -27,7 +29,7 @@ export interface RelayOptions {
  */
 export function relayOutput(source: Readable, { clock, onLinger }: RelayOptions): OutputRelay {
   const output = new PassThrough({ readableHighWaterMark: HIGH_WATER_BYTES, writableHighWaterMark: HIGH_WATER_BYTES });
-  let state: "relaying" | "finished" = "relaying";
+  let state: "relaying" | "held" | "finished" = "relaying";
   let relayedBytes = 0;
   let activity = 0;
 
@@ -47,7 +49,7 @@ export function relayOutput(source: Readable, { clock, onLinger }: RelayOptions)
   });
   output.on("drain", () => {
     activity += 1;
-    source.resume();
+    if (state !== "held") source.resume();
   });
   source.once("end", finish);
   source.once("close", finish);
@@ -59,7 +61,18 @@ export function relayOutput(source: Readable, { clock, onLinger }: RelayOptions)
   });
   output.once("close", finish);
 
+  const hold = (): void => {
+    if (state !== "relaying") return;
+    state = "held";
+    source.pause();
+  };
+  const release = (): void => {
+    if (state !== "held") return;
+    state = "relaying";
+    if (!output.writableNeedDrain) source.resume();
+  };
   const drain = async (limit: AbortSignal): Promise<void> => {
+    release();
     const startBytes = relayedBytes;
     while (state === "relaying" && !limit.aborted && relayedBytes - startBytes <= MAX_PIPE_BYTES) {
       const before = activity;
@@ -68,7 +81,7 @@ export function relayOutput(source: Readable, { clock, onLinger }: RelayOptions)
     }
     finish();
   };
-  return { output, consumed, drain };
+  return { output, consumed, hold, drain };
 }
 
 /** Waits a while, or until the source has closed; then lets what the system has ready for it arrive. */

@@ -48,6 +48,8 @@ export function superviseExecution(subject: SupervisedProcess): Execution {
     await treeEnd;
   };
   const killAndReap = async (): Promise<void> => {
+    stdout.hold();
+    stderr.hold();
     await subject.killTree(main);
     const limit = new AbortController();
     await Promise.race([ended, quietly(clock.sleep(COMMAND_GRACE_MS, { signal: limit.signal }))]);
