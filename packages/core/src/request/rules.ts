@@ -10,7 +10,8 @@ const MAX_VARIABLE_BYTES = 64 * 1024;
 const MAX_KEY_BYTES = 256;
 const CPUS = { min: 0.01, max: 1024 };
 const MIN_MEMORY_BYTES = 64 * 1024 * 1024;
-const MIN_PIDS = 16;
+/** The kernel has no pid above the upper bound, and refuses a limit beyond it. */
+const PIDS = { min: 16, max: 4_194_304 };
 
 type TextMap = Readonly<Record<string, string>>;
 
@@ -85,10 +86,15 @@ export function parseResources(
   if (memoryBytes !== undefined && memoryBytes < MIN_MEMORY_BYTES) {
     throw invalidArgument("resources.memory_bytes", `must be 0 or at least ${MIN_MEMORY_BYTES}`);
   }
-  if (pids !== 0 && pids < MIN_PIDS) throw invalidArgument("resources.pids", `must be 0 or at least ${MIN_PIDS}`);
+  checkPids(pids);
   return {
     ...(cpus === 0 ? {} : { cpus }),
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
     ...(pids === 0 ? {} : { pids }),
   };
+}
+
+function checkPids(pids: number): void {
+  if (pids === 0 || (pids >= PIDS.min && pids <= PIDS.max)) return;
+  throw invalidArgument("resources.pids", `must be 0 or from ${PIDS.min} to ${PIDS.max}`);
 }
