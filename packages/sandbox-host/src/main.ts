@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { acquireHomeLock, createChildCommandRunner, invalidArgument, SandboxError } from "@turnbox/core";
+import { closeInherited } from "./close-inherited.ts";
 import { composeBackends } from "./compose.ts";
 import { crashFile, explainConfig, loadConfig, systemPath } from "./config.ts";
 import { examine } from "./doctor/examine.ts";
@@ -10,7 +11,7 @@ import { rebuildRecords } from "./record/rebuild.ts";
 import { openRecords } from "./record/records.ts";
 import { serve } from "./serve.ts";
 import { MAX_TEMPLATE_ENTRIES } from "./template/archive.ts";
-import { buildDebian } from "./template/debian.ts";
+import { buildDebian, DEBIAN_PACKAGES, parsePackages } from "./template/debian.ts";
 import { buildOci } from "./template/oci.ts";
 
 const USAGE = `usage: turnbox-sandbox-host COMMAND
@@ -20,7 +21,7 @@ const USAGE = `usage: turnbox-sandbox-host COMMAND
   end-all --home DATA_DIR                                      end all containers of a stopped host; files stay
   rebuild-records --home DATA_DIR                              make lost records of a stopped host again from its pool
   reset --home DATA_DIR                                        destroy everything of a stopped host
-  build-template debian --output FILE                          build a template's archive
+  build-template debian [--packages A,B] --output FILE         build a template's archive
   build-template oci --home DIR --layout PATH [--ref NAME] --scratch DIR --output FILE
                                                                the same from an OCI image layout
 `;
@@ -43,6 +44,7 @@ async function main(argv: readonly string[]): Promise<void> {
       layout: { type: "string" },
       ref: { type: "string" },
       scratch: { type: "string" },
+      packages: { type: "string" },
       help: { type: "boolean", short: "h" },
     },
   });
@@ -73,7 +75,7 @@ async function main(argv: readonly string[]): Promise<void> {
       await reset(need("home"));
       return;
     case "build-template":
-      await runBuild(rest[0], { need, ref: values.ref ?? null });
+      await runBuild(rest[0], { need, ref: values.ref ?? null, packages: values.packages ?? null });
       return;
     default:
       throw invalidArgument("command", `${command} is not a command\n${USAGE}`);
@@ -85,6 +87,7 @@ async function runServe(options: {
   readonly dataDirectory: string;
   readonly port: number;
 }): Promise<void> {
+  closeInherited();
   const stop = new AbortController();
   const stopNow = new AbortController();
   let firstMs: number | undefined;
@@ -177,7 +180,11 @@ async function reset(dataDirectory: string): Promise<void> {
 
 async function runBuild(
   what: string | undefined,
-  options: { readonly need: (name: "home" | "output" | "layout" | "scratch") => string; readonly ref: string | null },
+  options: {
+    readonly need: (name: "home" | "output" | "layout" | "scratch") => string;
+    readonly ref: string | null;
+    readonly packages: string | null;
+  },
 ): Promise<void> {
   const { need, ref } = options;
   const runner = createChildCommandRunner({ path: systemPath() });
@@ -189,7 +196,9 @@ async function runBuild(
   }
   const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(MAINTENANCE_MS)]);
   if (what === "debian") {
-    await buildDebian(need("output"), { runner, signal, report: (line) => process.stderr.write(`${line}\n`) });
+    const packages = options.packages === null ? DEBIAN_PACKAGES : parsePackages(options.packages);
+    const report = (line: string): void => void process.stderr.write(`${line}\n`);
+    await buildDebian({ output: need("output"), packages }, { runner, signal, report });
   } else if (what === "oci") {
     const { maxTemplateSize: maxBytes } = loadConfig(need("home"));
     const build = { path: need("layout"), ref, output: need("output"), scratch: need("scratch") };

@@ -8,26 +8,43 @@ import type {
   ImportTemplateResponse,
 } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
 import type { TurnboxClients } from "../client.ts";
+import type { Invocation } from "./invocation.ts";
+import type { OutputOptions } from "./option.ts";
 import type { Result } from "./output.ts";
+import { createProgressBar, type ProgressBar } from "./transfer/progress-bar.ts";
 
 const CHUNK_BYTES = 256 * 1024;
 
-/** Sends a tar archive to every host of the server. */
+export interface TemplateFile {
+  readonly name: string;
+  readonly path: string;
+  readonly options: OutputOptions;
+}
+
+/** Sends a tar archive to every host of the server. On a terminal, stderr shows how far it is. */
 export async function importTemplate(
   server: TurnboxClients,
-  { name, path }: { readonly name: string; readonly path: string },
-  { signal }: { readonly signal: AbortSignal },
+  { name, path, options }: TemplateFile,
+  { surroundings, signal }: Pick<Invocation, "surroundings" | "signal">,
 ): Promise<ImportTemplateResponse> {
   const file = await stat(path).catch(() => undefined);
   if (file?.isFile() !== true)
     throw new SandboxError("FILE_NOT_FOUND", `there is no file ${path}`, { metadata: { path } });
-  return await server.sandboxes.importTemplate(parts(name, path), { signal });
+  const { clock, stderr } = surroundings;
+  using bar = createProgressBar({ stream: stderr, clock, show: options.json === true ? "never" : "on terminals" });
+  bar.expect(file.size);
+  return await server.sandboxes.importTemplate(parts({ name, path }, bar), { signal });
 }
 
-async function* parts(name: string, path: string): AsyncIterable<MessageInitShape<typeof ImportTemplateRequestSchema>> {
+async function* parts(
+  { name, path }: { readonly name: string; readonly path: string },
+  bar: ProgressBar,
+): AsyncIterable<MessageInitShape<typeof ImportTemplateRequestSchema>> {
   yield { part: { case: "header", value: { idempotencyKey: randomUUID(), name } } };
   for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES })) {
-    yield { part: { case: "data", value: chunk as Uint8Array } };
+    const value = chunk as Uint8Array;
+    yield { part: { case: "data", value } };
+    bar.add(value.length);
   }
 }
 

@@ -1,23 +1,36 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type CommandRunner, SandboxError } from "@turnbox/core";
+import { type CommandRunner, invalidArgument, SandboxError } from "@turnbox/core";
+import { readAptMirror } from "./apt-mirror.ts";
+import { prepareSlim, removeUnneeded } from "./debian-slim.ts";
 import { packRoot } from "./pack-root.ts";
 
 /** What an agent expects to find. */
-const PACKAGES = ["git", "python3", "curl", "ca-certificates", "ripgrep"] as const;
+export const DEBIAN_PACKAGES: readonly string[] = ["git", "python3", "curl", "ca-certificates", "ripgrep"];
+
+const PACKAGE_NAME = /^[a-z0-9][a-z0-9+.-]+$/;
 const BUILD_DEADLINE_MS = 40 * 60_000;
 
+/** Names of packages, separated by commas. */
+export function parsePackages(list: string): readonly string[] {
+  const names = list.split(",").map((name) => name.trim());
+  const wrong = names.find((name) => !PACKAGE_NAME.test(name));
+  if (wrong !== undefined)
+    throw invalidArgument("--packages", `${JSON.stringify(wrong)} is not the name of a Debian package`);
+  return [...new Set(names)];
+}
+
 /**
- * Builds a Debian root filesystem with debootstrap and packs it into a tar archive. Release and mirror are those of this
- * machine, because they are known to be reachable. What the machine itself put into the tree (its address of the mirror
- * aside) is not part of it.
+ * Builds a Debian root filesystem with debootstrap, the smallest one with these packages, and packs it into a tar archive.
+ * Release and mirror are those of this machine, because they are known to be reachable. What the machine itself put into
+ * the tree (its address of the mirror aside) is not part of it.
  */
 export async function buildDebian(
-  output: string,
+  { output, packages }: { readonly output: string; readonly packages: readonly string[] },
   deps: { readonly runner: CommandRunner; readonly signal: AbortSignal; readonly report: (line: string) => void },
 ): Promise<void> {
-  const { codename, mirror } = await readSources();
+  const { codename, url } = await readAptMirror();
   const directory = await mkdtemp(join(tmpdir(), "turnbox-debian-"));
   const root = join(directory, "root");
   const run = async (step: string, command: string, args: readonly string[]): Promise<void> => {
@@ -31,17 +44,15 @@ export async function buildDebian(
     throw new SandboxError("TEMPLATE_INVALID", `${step} failed (exit code ${exitCode}):\n${last}`);
   };
   try {
-    await run(`debootstrap of Debian ${codename} with ${PACKAGES.join(", ")}`, "debootstrap", [
+    await prepareSlim(root);
+    await run(`debootstrap of Debian ${codename} with ${packages.join(", ")}`, "debootstrap", [
       "--variant=minbase",
-      `--include=${PACKAGES.join(",")}`,
+      `--include=${packages.join(",")}`,
       codename,
       root,
-      mirror,
+      url,
     ]);
-    for (const path of ["var/cache/apt/archives", "var/lib/apt/lists"]) {
-      await rm(join(root, path), { recursive: true, force: true });
-      await mkdir(join(root, path, "partial"), { recursive: true });
-    }
+    await removeUnneeded(root);
     await rm(join(root, "etc/resolv.conf"), { force: true });
     await writeFile(join(root, "etc/hostname"), "turnbox\n");
     deps.report("packing ...");
@@ -49,35 +60,4 @@ export async function buildDebian(
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
-}
-
-/** The release of this machine and where its packages come from. */
-async function readSources(): Promise<{ readonly codename: string; readonly mirror: string }> {
-  const release = await readFile("/etc/os-release", "utf8").catch(() => "");
-  const codename = /^VERSION_CODENAME=(.+)$/m.exec(release)?.[1]?.replaceAll('"', "");
-  const lists = await Promise.all(
-    ["/etc/apt/sources.list", "/etc/apt/sources.list.d/debian.sources"].map((path) =>
-      readFile(path, "utf8").catch(() => ""),
-    ),
-  );
-  const mirror = codename === undefined ? null : findMirror(lists.join("\n\n"), codename);
-  if (codename === undefined || mirror === null) {
-    throw new SandboxError(
-      "COMMAND_MISSING",
-      "template debian can be built on Debian only: no release or mirror was found in the apt sources",
-    );
-  }
-  return { codename, mirror };
-}
-
-/** The mirror of the release itself in apt sources of either format. Pure. */
-export function findMirror(sources: string, codename: string): string | null {
-  const oneLine = new RegExp(`^deb\\s+(?:\\[[^\\]]*\\]\\s+)?(\\S+)\\s+${codename}\\s`, "m").exec(sources)?.[1];
-  if (oneLine !== undefined) return oneLine;
-  for (const stanza of sources.split(/\n\s*\n/)) {
-    const field = (name: string): readonly string[] =>
-      new RegExp(`^${name}:\\s*(.+)$`, "mi").exec(stanza)?.[1]?.trim().split(/\s+/) ?? [];
-    if (field("Types").includes("deb") && field("Suites").includes(codename)) return field("URIs")[0] ?? null;
-  }
-  return null;
 }

@@ -38,6 +38,9 @@ export async function requireHostProgram(
   throw parseProgramFailure(stderr, `${what}: ${stderr.trim().slice(0, 500)}`);
 }
 
+/** What of a program's stderr is looked at for the reason of its failure. */
+const MAX_REASON_CHARACTERS = 4096;
+
 /** The same for a command that may take long: what it prints goes to stderr while it runs. */
 export async function runHostProgramVisibly(
   surroundings: Surroundings,
@@ -50,12 +53,17 @@ export async function runHostProgramVisibly(
     options,
   );
   child.stdin.end();
-  const show = async (stream: AsyncIterable<Uint8Array>): Promise<void> => {
-    for await (const bytes of stream) await writeTo(surroundings.stderr, bytes);
+  const show = async (stream: AsyncIterable<Uint8Array>): Promise<string> => {
+    let last = "";
+    for await (const bytes of stream) {
+      last = (last + Buffer.from(bytes).toString("utf8")).slice(-MAX_REASON_CHARACTERS);
+      await writeTo(surroundings.stderr, bytes);
+    }
+    return last;
   };
-  const [exit] = await Promise.all([child.exit, show(child.stdout), show(child.stderr)]);
+  const [exit, , stderr] = await Promise.all([child.exit, show(child.stdout), show(child.stderr)]);
   if (exit.kind === "exited" && exit.exitCode === 0) return;
   options.signal.throwIfAborted();
   const how = exit.kind === "exited" ? `failed with exit code ${String(exit.exitCode)}` : `was ended by ${exit.signal}`;
-  throw new SandboxError("INTERNAL", `turnbox-sandbox-host ${args[0] ?? ""} ${how}; what it said is above`);
+  throw parseProgramFailure(stderr, `turnbox-sandbox-host ${args[0] ?? ""} ${how}; what it said is above`);
 }

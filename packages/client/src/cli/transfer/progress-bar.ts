@@ -25,7 +25,9 @@ export function createProgressBar({ stream, clock, show }: ProgressBarOptions): 
   let totalBytes: number | undefined;
   let doneBytes = 0;
   let drawnMs: number | undefined;
-  const draw = (text: string): void => void stream.write(`\r${text}\u001b[K`, () => undefined);
+  // What is longer than the line would go on in the next one, which is not cleared.
+  const cut = (text: string): string => text.slice(0, Math.max(0, (stream.columns ?? Infinity) - 1));
+  const draw = (text: string): void => void stream.write(`\r${cut(text)}\u001b[K`, () => undefined);
   return {
     expect: (bytes) => {
       totalBytes = bytes;

@@ -52,7 +52,7 @@ export function registerTemplateBuildOci(build: Command, invocation: Invocation)
       await runBuild(surroundings, [...args, `--scratch=${scratch}`, `--output=${path}`], { signal });
       // The unpacked files are no longer needed, and the hosts may need the room.
       await rm(scratch, { recursive: true, force: true });
-      const imported = await importTemplate(server, { name, path }, { signal });
+      const imported = await importTemplate(server, { name, path, options }, invocation);
       await invocation.output(options).result(importResult(imported, name));
     } finally {
       await rm(directory, { recursive: true, force: true });

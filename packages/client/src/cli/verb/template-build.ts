@@ -15,6 +15,7 @@ const BUILD_MS = 45 * 60_000;
 
 interface BuildOptions extends ServerOptions {
   readonly name: string;
+  readonly packages?: string;
   readonly output?: string;
 }
 
@@ -37,11 +38,19 @@ function registerTemplateBuildDebian(build: Command, invocation: Invocation): vo
   withExamples(
     withServerOptions(build.command("debian"))
       .summary("a whole Debian, with debootstrap")
-      .description("Build a root filesystem on this machine (needs root and debootstrap) and import it on every host.")
+      .description(
+        "Build a root filesystem on this machine (needs root and debootstrap) and import it on every host. Release and " +
+          "mirror are those of this machine's apt sources.",
+      )
       .option("--name <name>", "the template's name", "debian")
+      .option(
+        "--packages <list>",
+        "what it has besides the base, separated by commas (default: git,python3,curl,ca-certificates,ripgrep)",
+      )
       .option("--output <file>", "keep the archive here"),
     [
       ["turnbox template build debian", "with git, python3, curl, ca-certificates and ripgrep"],
+      ["turnbox template build debian --name cc --packages git,gcc,make,libc6-dev", "with other packages"],
       ["turnbox template build debian --output debian.tar", "keep the archive, to import elsewhere"],
     ],
   ).action(async ({ name, ...options }: BuildOptions) => {
@@ -55,9 +64,10 @@ function registerTemplateBuildDebian(build: Command, invocation: Invocation): vo
     const directory = await mkdtemp(join(tmpdir(), "turnbox-build-"));
     try {
       const path = options.output === undefined ? join(directory, "debian.tar") : resolve(options.output);
-      const args = ["build-template", "debian", "--output", path];
+      const packages = options.packages === undefined ? [] : [`--packages=${options.packages}`];
+      const args = ["build-template", "debian", ...packages, "--output", path];
       await runHostProgramVisibly(surroundings, { args, deadlineMs: BUILD_MS }, { signal });
-      const imported = await importTemplate(server, { name, path }, { signal });
+      const imported = await importTemplate(server, { name, path, options }, invocation);
       await invocation.output(options).result(importResult(imported, name));
     } finally {
       await rm(directory, { recursive: true, force: true });

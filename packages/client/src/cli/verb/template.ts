@@ -47,7 +47,7 @@ function registerTemplateImport(template: Command, invocation: Invocation): void
     [["turnbox template import alpine rootfs.tar", "from an unpacked image's archive"]],
   ).action(async (name: string, path: string, options: ServerOptions) => {
     using server = await invocation.server(options);
-    const imported = await importTemplate(server, { name, path }, { signal: invocation.signal });
+    const imported = await importTemplate(server, { name, path, options }, invocation);
     await invocation.output(options).result(importResult(imported, name));
   });
 }
