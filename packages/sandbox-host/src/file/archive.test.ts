@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { Header, type HeaderData } from "tar";
 import { FileFailure } from "./failure.ts";
@@ -110,7 +111,14 @@ describe("unpacking an archive", () => {
     ["a hard link to nothing", craft({ path: "x", type: "Link", linkpath: "missing" }), "hard link"],
     ["more bytes than any archive may have", craft({ path: "x", type: "File", size: 2 * 1024 ** 3 }), "more than"],
     ["no archive", Buffer.alloc(4096, "x"), "tar archive"],
-    ["a compressed archive", Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0]), "compressed"],
+    ["an archive by another compression", Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, 0, 0, 0]), "by gzip"],
+    ["gzip that is none", Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3]), "tar archive"],
+    ["gzip that breaks off", gzipSync(craft({ path: "x", type: "File", text: "y" })).subarray(0, 30), "tar archive"],
+    [
+      "a bomb, which unpacks to a thousand times its size",
+      gzipSync(craft({ path: "x", type: "File", text: "0".repeat(50_000_000) })),
+      "ratio",
+    ],
     [
       "an archive that breaks off",
       craft({ path: "x", type: "File", text: "y".repeat(5000) }).subarray(0, 2000),
@@ -120,6 +128,15 @@ describe("unpacking an archive", () => {
     expect(refusalOf(() => unpack(archive))).toContain(why);
     expect(outside()).toEqual(["canary"]);
     expect(unpack(craft({ path: "legal", type: "File", text: "legal" })).entries).toBe(1);
+  });
+
+  it("takes gzip, in pieces that end anywhere", () => {
+    const text = Array.from({ length: 20_000 }, (_, n) => `line ${n}\n`).join("");
+    const archive = gzipSync(craft({ path: "a/text", type: "File", text }, { path: "b", type: "File", text: "b" }));
+    expect(unpack(archive)).toEqual({ entries: 2, bytes: text.length + 1 });
+    expect(readFileSync(join(root, "workspace/to/a/text"), "utf8")).toBe(text);
+    expect(readFileSync(join(root, "workspace/to/b"), "utf8")).toBe("b");
+    expect(refusalOf(() => unpack(gzipSync(craft({ path: "../x", type: "File", text: "x" }))))).toContain("leads out");
   });
 
   it("writes through no link, whether the archive brought it or it was there (attack 14)", () => {

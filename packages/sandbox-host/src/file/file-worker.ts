@@ -53,10 +53,10 @@ function createBody(job: Job) {
   const next = (): Buffer | null => {
     if (isOver) return null;
     const frame = readFrameSync(INPUT);
-    if (frame === null) process.exit(0);
-    if (frame.head.kind === "data") return frame.body;
+    if (frame?.head.kind === "data") return frame.body;
     isOver = true;
-    if (frame.head.kind === "broken") throw new FileFailure("CANCELLED", "the upload was broken off");
+    // Where the service is gone, what was begun is taken back as well; the end of the input ends this process then.
+    if (frame === null || frame.head.kind === "broken") throw new FileFailure("CANCELLED", "the upload was broken off");
     return null;
   };
   return {

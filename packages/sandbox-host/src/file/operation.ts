@@ -8,6 +8,7 @@ import { stat } from "./op/stat.ts";
 import { unpackArchive } from "./op/unpack-archive.ts";
 import { watchDirectory } from "./op/watch-directory.ts";
 import { writeFile } from "./op/write-file.ts";
+import { journalOperation } from "../process/journal-operation.ts";
 import { textTool } from "../tool/text/text-tool.ts";
 import type { Walk } from "./walk.ts";
 
@@ -22,6 +23,7 @@ export const OPERATIONS = {
   nothing: (): null => null,
   /** The filesystem that the root is on. */
   device: ({ walk }: OperationContext): number => walk.device,
+  journal: journalOperation,
   listDirectory,
   makeDirectory,
   move,

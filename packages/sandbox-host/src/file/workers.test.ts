@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { createChildCommandRunner, SandboxError } from "@turnbox/core";
 import { createFileWorkers, type FileWorkers } from "./workers.ts";
@@ -93,4 +94,44 @@ describe("file workers", () => {
     const refusal = await workers.run("stat", { root, input: { path: "/missing" } }, CALL).catch(String);
     expect(refusal).not.toContain(root);
   }, 60_000);
+
+  it(
+    "leave nothing of a write whose worker was killed: the next write in the directory takes it away",
+    async () => {
+      const temporaries = () => readdirSync(join(root, "workspace")).filter((name) => name.endsWith(".tmp"));
+      const gate = Promise.withResolvers<undefined>();
+      async function* halting(): AsyncGenerator<Uint8Array> {
+        yield Buffer.from("first");
+        await gate.promise;
+      }
+      const killed = reasonOf(write(halting(), "target"));
+      const deadlineMs = performance.now() + SLOW_MS / 2;
+      while (temporaries().length === 0 && performance.now() < deadlineMs)
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      const [left = ""] = temporaries();
+      process.kill(Number.parseInt(left.slice(9, 17), 16), "SIGKILL");
+      gate.resolve(undefined);
+      expect(await killed).toBe("INTERNAL");
+      expect(temporaries()).toEqual([left]);
+
+      // What is being written, and what only looks like ours, stays.
+      const slow = Promise.withResolvers<undefined>();
+      async function* waiting(): AsyncGenerator<Uint8Array> {
+        yield Buffer.from("slow");
+        await slow.promise;
+      }
+      const writing = write(waiting(), "slow");
+      while (temporaries().every((name) => name === left) && performance.now() < deadlineMs)
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      mkdirSync(join(root, "workspace", `.turnbox-${"0".repeat(24)}.tmp`));
+      await write(Readable.from([Buffer.from("next")]), "target");
+      expect(temporaries()).toHaveLength(2);
+      slow.resolve(undefined);
+      await writing;
+      expect(temporaries()).toEqual([`.turnbox-${"0".repeat(24)}.tmp`]);
+      expect(readFileSync(join(root, "workspace/target"), "utf8")).toBe("next");
+      expect(readFileSync(join(root, "workspace/slow"), "utf8")).toBe("slow");
+    },
+    SLOW_MS,
+  );
 });

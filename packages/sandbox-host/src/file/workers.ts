@@ -44,14 +44,18 @@ export interface FileJob<Name extends OperationName> {
   readonly lane?: LaneName;
 }
 
-/** `quick`: ends by itself. `transfer`: as slow as a client. `watch`: for as long as a client wants. */
-export type LaneName = "quick" | "transfer" | "watch";
+/**
+ * `quick`: ends by itself. `transfer`: as slow as a client. `watch`: for as long as a client wants. `journal`: very many
+ * small ones that nobody outside asked for.
+ */
+export type LaneName = "quick" | "transfer" | "watch" | "journal";
 
 const DEFAULT_DEADLINE_MS = 30_000;
 const LANES: Readonly<Record<LaneName, LaneLimits>> = {
   quick: { warm: 3, max: 4, maxWaiting: 256 },
   transfer: { warm: 1, max: 12, maxWaiting: 64 },
   watch: { warm: 0, max: 16, maxWaiting: 0 },
+  journal: { warm: 2, max: 2, maxWaiting: 4096 },
 };
 
 export function createFileWorkers({
@@ -66,6 +70,7 @@ export function createFileWorkers({
     quick: createLane(start, LANES.quick),
     transfer: createLane(start, LANES.transfer),
     watch: createLane(start, LANES.watch),
+    journal: createLane(start, LANES.journal),
   };
 
   const stream: FileWorkers["stream"] = async (
@@ -97,7 +102,12 @@ export function createFileWorkers({
       for (let piece = await run.next(); piece !== null; piece = await run.next()) await job.onPiece?.(piece);
       return run.output;
     },
-    stats: () => ({ quick: lanes.quick.stats(), transfer: lanes.transfer.stats(), watch: lanes.watch.stats() }),
+    stats: () => ({
+      quick: lanes.quick.stats(),
+      transfer: lanes.transfer.stats(),
+      watch: lanes.watch.stats(),
+      journal: lanes.journal.stats(),
+    }),
     [Symbol.asyncDispose]: async () => {
       await Promise.all(Object.values(lanes).map((lane) => lane[Symbol.asyncDispose]()));
     },

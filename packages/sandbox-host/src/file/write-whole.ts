@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import {
   closeSync,
   constants,
@@ -10,12 +9,12 @@ import {
   openSync,
   renameSync,
   type Stats,
-  unlinkSync,
   writeSync,
 } from "node:fs";
 import { statsIn, toEntry, type Entry } from "./entry.ts";
 import { errnoCode, FileFailure, refused, toFileFailure } from "./failure.ts";
 import { parsePath, toText } from "./path.ts";
+import { newTemporaryName, sweepTemporaries, unlinkIfThere } from "./temporary.ts";
 import type { Place, Walk } from "./walk.ts";
 
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
@@ -35,6 +34,7 @@ export function writeWhole(
   const old = statsIn(directory, name);
   if (old?.isDirectory() === true) throw refused(toText(path), "it is a directory");
   if (old !== null && !old.isFile()) throw refused(toText(path), "it is no regular file");
+  sweepTemporaries(directory);
   const temporary = directory.at(newTemporaryName());
   const descriptor = openSync(temporary, CREATE, 0o600);
   try {
@@ -53,16 +53,6 @@ export function writeWhole(
   }
 }
 
-/** A name in the target's directory that nobody else uses. */
-export function newTemporaryName(): string {
-  return `.turnbox-${randomBytes(12).toString("hex")}.tmp`;
-}
-
-/** Whether a name is one of ours, which nobody is told of. */
-export function isTemporaryName(name: string): boolean {
-  return /^\.turnbox-[0-9a-f]{24}\.tmp$/.test(name);
-}
-
 function setOwner(descriptor: number, old: Stats | null): void {
   if (old !== null && (old.uid !== process.getuid?.() || old.gid !== process.getgid?.())) {
     fchownSync(descriptor, old.uid, old.gid);
@@ -71,14 +61,6 @@ function setOwner(descriptor: number, old: Stats | null): void {
 
 export function writeAll(descriptor: number, bytes: Uint8Array): void {
   for (let written = 0; written < bytes.length; ) written += writeSync(descriptor, bytes, written);
-}
-
-function unlinkIfThere(at: Buffer): void {
-  try {
-    unlinkSync(at);
-  } catch {
-    // It is gone, or cannot go; the failure that led here matters more.
-  }
 }
 
 /** Makes the directories above a path that are missing. */

@@ -74,6 +74,14 @@ const putReceipt = (db: DatabaseSync, row: ReceiptRow): void => {
   );
 };
 
+const finishReceipt = (db: DatabaseSync, { scope, key, result, atMs }: ReceiptRow): void => {
+  db.prepare("UPDATE receipts SET result = ?, at_ms = ? WHERE scope = ? AND key = ?").run(result, atMs, scope, key);
+};
+
+const dropReceipt = (db: DatabaseSync, { scope, key }: Pick<ReceiptRow, "scope" | "key">): void => {
+  db.prepare("DELETE FROM receipts WHERE scope = ? AND key = ?").run(scope, key);
+};
+
 const deleteSession = (db: DatabaseSync, token: string): void => {
   for (const table of ["sessions", "snapshots", "intents", "calls", "idle", "heads", "lost_heads", "processes"]) {
     db.prepare(`DELETE FROM ${table} WHERE token = ?`).run(token);
@@ -197,6 +205,10 @@ export const operations = {
   }),
   /** The answer to a request whose effect is not in the records. */
   keepReceipt: operation("full", putReceipt),
+  /** The answer to a request that was put down as begun. */
+  finishReceipt: operation("full", finishReceipt),
+  /** A request that was put down as begun had no effect: its key may come again. */
+  dropReceipt: operation("normal", dropReceipt),
   startCall: operation("normal", startCall),
   finishCall: operation("normal", finishCall),
   /** A call that was refused before it had any effect leaves no trace: the same id may come again. */

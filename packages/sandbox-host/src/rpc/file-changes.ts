@@ -48,14 +48,13 @@ export function createFileChanges(host: Host): Pick<Handlers, ChangeMethods> {
     const key = parseKey("idempotency_key", request.idempotencyKey);
     const signal = signalOf(host, key, context);
     const scope = `${session.row.token}/${operation}`;
-    return await host.receipts.once<OutputOf<Name>>({ scope, key, payload }, async (receiptOf) => {
-      const result = (await host.changeFiles(session, { operation, expectedGeneration, signal }, (call) =>
-        host.files.run(session, name, job, call),
-      )) as OutputOf<Name>;
-      const receipt = receiptOf(result);
-      if (receipt !== undefined) await host.records.call("keepReceipt", receipt);
-      return result;
-    });
+    return await host.receipts.onceApart(
+      { scope, key, payload },
+      async () =>
+        (await host.changeFiles(session, { operation, expectedGeneration, signal }, (call) =>
+          host.files.run(session, name, job, call),
+        )) as OutputOf<Name>,
+    );
   };
 
   /** A change whose body the client streams; with the client it ends. */

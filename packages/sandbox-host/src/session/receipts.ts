@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { type Clock, SandboxError } from "@turnbox/core";
+import { type Clock, type Reason, SandboxError } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
 import type { ReceiptRow } from "../record/row.ts";
 
@@ -25,47 +25,83 @@ export interface Receipts {
     request: KeyedRequest,
     work: (receipt: (result: Result) => ReceiptRow | undefined) => Promise<Result>,
   ): Promise<Result>;
+  /**
+   * The same for an effect that is no record, and cannot be durable at once with its receipt: that it has begun is durable
+   * before it begins. Where its end was not recorded, the same key is `OUTCOME_UNKNOWN`, and nothing is done again.
+   */
+  onceApart<Result>(request: KeyedRequest, work: () => Promise<Result>): Promise<Result>;
 }
+
+/** In the place of a result, while there is none. */
+const BEGUN = "";
+/** Failures that do not say whether there was an effect. */
+const UNSETTLED: readonly Reason[] = ["CANCELLED", "DEADLINE_EXCEEDED", "INTERNAL"];
 
 export function createReceipts(deps: { readonly records: Records; readonly clock: Clock }): Receipts {
   const inFlight = new Map<string, { readonly payloadHash: string; readonly result: Promise<unknown> }>();
-  return {
-    once: async <Result>(
-      request: KeyedRequest,
-      work: (receipt: (result: Result) => ReceiptRow | undefined) => Promise<Result>,
-    ): Promise<Result> => {
-      if (request.key === "") return await work(() => undefined);
-      const { scope, key } = request;
-      const payloadHash = createHash("sha256").update(request.payload).digest("hex");
-      const place = JSON.stringify([scope, key]);
-      const running = inFlight.get(place);
-      if (running !== undefined) {
-        assertSamePayload(running.payloadHash, payloadHash, key);
-        return (await running.result) as Result;
-      }
-      const run = async (): Promise<Result> => {
-        const known = await deps.records.call("findReceipt", { scope, key });
-        if (known !== null) {
-          assertSamePayload(known.payloadHash, payloadHash, key);
-          return JSON.parse(known.result) as Result;
-        }
-        return await work((result) => ({
-          scope,
-          key,
-          payloadHash,
-          result: JSON.stringify(result),
-          atMs: deps.clock.nowMs(),
-        }));
-      };
-      const result = run();
-      inFlight.set(place, { payloadHash, result });
-      try {
-        return await result;
-      } finally {
-        inFlight.delete(place);
-      }
-    },
+  const rowOf = (request: KeyedRequest, result: string): ReceiptRow => {
+    const { scope, key } = request;
+    return { scope, key, payloadHash: hashOf(request), result, atMs: deps.clock.nowMs() };
   };
+
+  const once: Receipts["once"] = async <Result>(
+    request: KeyedRequest,
+    work: (receipt: (result: Result) => ReceiptRow | undefined) => Promise<Result>,
+  ): Promise<Result> => {
+    if (request.key === "") return await work(() => undefined);
+    const { scope, key } = request;
+    const payloadHash = hashOf(request);
+    const place = JSON.stringify([scope, key]);
+    const running = inFlight.get(place);
+    if (running !== undefined) {
+      assertSamePayload(running.payloadHash, payloadHash, key);
+      return (await running.result) as Result;
+    }
+    const run = async (): Promise<Result> => {
+      const known = await deps.records.call("findReceipt", { scope, key });
+      if (known === null) return await work((result) => rowOf(request, JSON.stringify(result)));
+      assertSamePayload(known.payloadHash, payloadHash, key);
+      if (known.result === BEGUN) throw unknownOutcome(key);
+      return JSON.parse(known.result) as Result;
+    };
+    const result = run();
+    inFlight.set(place, { payloadHash, result });
+    try {
+      return await result;
+    } finally {
+      inFlight.delete(place);
+    }
+  };
+
+  return {
+    once,
+    onceApart: (request, work) =>
+      once(request, async () => {
+        if (request.key === "") return await work();
+        const begun = rowOf(request, BEGUN);
+        await deps.records.call("keepReceipt", begun);
+        const result = await work().catch(async (thrown: unknown) => {
+          if (!UNSETTLED.includes(SandboxError.from(thrown).reason)) await deps.records.call("dropReceipt", begun);
+          throw thrown;
+        });
+        await deps.records.call("finishReceipt", rowOf(request, JSON.stringify(result)));
+        return result;
+      }),
+  };
+}
+
+function hashOf({ payload }: KeyedRequest): string {
+  return createHash("sha256").update(payload).digest("hex");
+}
+
+function unknownOutcome(key: string): SandboxError {
+  return new SandboxError(
+    "OUTCOME_UNKNOWN",
+    `the end of the request with idempotency key ${JSON.stringify(key)} is not recorded`,
+    {
+      metadata: { key },
+    },
+  );
 }
 
 function assertSamePayload(first: string, second: string, key: string): void {

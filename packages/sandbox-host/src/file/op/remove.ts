@@ -4,7 +4,7 @@ import { namesIn } from "../names.ts";
 import type { OperationContext } from "../operation.ts";
 import type { BytePath } from "../path.ts";
 import type { Directory } from "../walk.ts";
-import { newTemporaryName } from "../write-whole.ts";
+import { newTemporaryName } from "../temporary.ts";
 
 export interface RemoveInput {
   readonly path: string;

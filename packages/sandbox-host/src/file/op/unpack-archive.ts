@@ -19,15 +19,21 @@ export interface UnpackInput {
 
 /** Bytes of an extended header. */
 const MAX_META_BYTES = 1024 * 1024;
-const COMPRESSED: readonly (readonly number[])[] = [
-  [0x1f, 0x8b],
+const GZIP = [0x1f, 0x8b];
+/** More than this is a bomb: text comes to a tenth, rarely to a hundredth. */
+const MAX_GZIP_RATIO = 200;
+/** As many bytes as tell one compression from another. */
+const MAGIC_BYTES = 4;
+/** So much of a body is unpacked at once; gzip makes at most a thousand times as much of it. */
+const SLICE_BYTES = 16 * 1024;
+const NOT_TAKEN: readonly (readonly number[])[] = [
   [0x42, 0x5a, 0x68],
   [0xfd, 0x37, 0x7a],
   [0x28, 0xb5, 0x2f, 0xfd],
 ];
 
 /**
- * Unpacks the job's body, a plain tar archive, into a directory, which is made where it is missing. Absolute paths, `..`,
+ * Unpacks the job's body, a tar archive, plain or by gzip, into a directory, which is made where it is missing. Absolute paths, `..`,
  * ways through links, hard links out, devices and names that come twice are refused when they are met; what was unpacked
  * before stays. Owners are not taken over, permissions are, but for set-user bits.
  */
@@ -106,6 +112,7 @@ export function unpackArchive(context: OperationContext, { path, maxBytes, maxEn
     maxMetaEntrySize: MAX_META_BYTES,
     brotli: false,
     zstd: false,
+    maxDecompressionRatio: MAX_GZIP_RATIO,
     onReadEntry,
   });
   parser.on("error", (error: Error) => {
@@ -117,18 +124,37 @@ export function unpackArchive(context: OperationContext, { path, maxBytes, maxEn
 }
 
 function feed(body: Iterable<Buffer>, parser: Parser, failureOf: () => FileFailure | null): void {
-  let isFirst = true;
+  let start = Buffer.alloc(0);
+  let isKnown = false;
+  const write = (bytes: Buffer): void => {
+    for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
+      parser.write(bytes.subarray(at, at + SLICE_BYTES));
+      check();
+    }
+  };
   const check = (): void => {
     const failure = failureOf();
     if (failure !== null) throw failure;
   };
   for (const piece of body) {
-    if (isFirst && COMPRESSED.some((magic) => magic.every((byte, at) => piece[at] === byte)))
-      throw invalidField("data", "must be a plain tar archive, not a compressed one");
-    isFirst = isFirst && piece.length === 0;
-    parser.write(piece);
-    check();
+    if (isKnown) {
+      write(piece);
+      continue;
+    }
+    // The first bytes tell what it is, and may come one by one.
+    start = Buffer.concat([start, piece]);
+    if (start.length < MAGIC_BYTES) continue;
+    assertTaken(start);
+    isKnown = true;
+    write(start);
   }
+  if (!isKnown) write(start);
   parser.end();
   check();
+}
+
+function assertTaken(start: Buffer): void {
+  const begins = (magic: readonly number[]): boolean => magic.every((byte, at) => start[at] === byte);
+  if (!begins(GZIP) && NOT_TAKEN.some(begins))
+    throw invalidField("data", "must be a tar archive, plain or compressed by gzip");
 }

@@ -4,7 +4,7 @@ import { errnoCode } from "../failure.ts";
 import type { WatchEvent } from "../op/watch-directory.ts";
 import { type BytePath, toText } from "../path.ts";
 import { type Directory, joinPath } from "../walk.ts";
-import { isTemporaryName } from "../write-whole.ts";
+import { isTemporaryName } from "../temporary.ts";
 import { identityOf, openWatched, type WatchedDirectory } from "./watched-directory.ts";
 
 /** The watched directories below one, and what happened to their names since the last look. */
