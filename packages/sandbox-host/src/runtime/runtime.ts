@@ -185,6 +185,11 @@ export interface Runtime {
   quiesce(id: string, call: RuntimeCall): Promise<void>;
   liveness(id: string, call: RuntimeCall): Promise<Liveness>;
   /**
+   * Those of these booted containers that have died. It is a look from outside that asks none of them, cheap enough to be
+   * repeated all the time: one that hangs is not among them.
+   */
+  findDead(ids: readonly string[], call: RuntimeCall): Promise<readonly string[]>;
+  /**
    * How many processes there are inside, those of executions included and the runtime's own left out. A paused container
    * is counted as it stands; one that does not run is `SANDBOX_LOST`.
    */

@@ -27,6 +27,13 @@ export interface Containers {
   adopt(session: Session, id: string): void;
   /** Says that the container did not answer; the next `ensure` looks again. */
   suspect(session: Session): void;
+  /** The container that is to be up now, undefined where there is none or an operation is changing that. */
+  resident(session: Session): string | undefined;
+  /**
+   * Says that the container has died: what is left of it is taken away, and the session goes on under a new generation. The
+   * next `ensure` boots another on the same files.
+   */
+  lose(session: Session, id: string, call: Call): Promise<void>;
   /** Waits for a boot in progress, however it ends. */
   settled(session: Session): Promise<void>;
   /** Waits for a boot in progress, then ends the session's container if there is one. */
@@ -43,6 +50,7 @@ export function createContainers(deps: {
   const { storage, runtime, network, log } = deps;
   const running = new WeakMap<Session, string>();
   const ensuring = new WeakMap<Session, Promise<string>>();
+  const losing = new WeakMap<Session, Promise<void>>();
   const newId = (): string => randomToken(CONTAINER_ID_LENGTH);
 
   const boot: Containers["boot"] = async (session, { head, id }, call) => {
@@ -89,6 +97,25 @@ export function createContainers(deps: {
     return id;
   };
 
+  const resident = (session: Session): string | undefined => {
+    const { phase, container } = session.row;
+    const isSettled = !session.gate.isClosed && !ensuring.has(session) && !losing.has(session);
+    return isSettled && (phase.kind === "active" || phase.kind === "paused") ? (container ?? undefined) : undefined;
+  };
+
+  /** Ended before it is given up: where only its gofer has died, the rest of it still writes to the session's files. */
+  const takeAway = async (session: Session, id: string, call: Call): Promise<void> => {
+    if (running.get(session) === id) running.delete(session);
+    await runtime.stop(id, call);
+    await session.commit((row) =>
+      row.container === id ? { ...row, container: null, generation: row.generation + 1 } : row,
+    );
+  };
+
+  const settled = async (session: Session): Promise<void> => {
+    await Promise.allSettled([ensuring.get(session), losing.get(session)]);
+  };
+
   return {
     newId,
     boot,
@@ -109,11 +136,16 @@ export function createContainers(deps: {
     },
     adopt: (session, id) => void running.set(session, id),
     suspect: (session) => void running.delete(session),
-    settled: async (session) => {
-      await ensuring.get(session)?.catch(() => undefined);
+    resident,
+    lose: async (session, id, call) => {
+      if (resident(session) !== id) return;
+      const work = takeAway(session, id, call).finally(() => void losing.delete(session));
+      losing.set(session, work);
+      await work;
     },
+    settled,
     end: async (session, call) => {
-      await ensuring.get(session)?.catch(() => undefined);
+      await settled(session);
       running.delete(session);
       const id = session.row.container;
       if (id !== null) await runtime.stop(id, call);

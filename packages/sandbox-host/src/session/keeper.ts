@@ -4,6 +4,7 @@ import type { Records } from "../record/records.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Containers } from "./container.ts";
+import { watchContainers } from "./container-watch.ts";
 import type { Expiry } from "./expire.ts";
 import type { Husks } from "./husk.ts";
 import { inParallel } from "./in-parallel.ts";
@@ -34,6 +35,8 @@ const FORGET_EVERY_MS = 300_000;
 const EXPIRE_EVERY_MS = 1_000;
 /** A dead storage daemon takes every session with it, so it is looked for more often than the rest. */
 const STORAGE_EVERY_MS = 3_000;
+/** The death of a sandbox is to be noticed within a second. */
+const CONTAINERS_EVERY_MS = 500;
 const SWEEP_EVERY_MS = 60_000;
 /** How many sandboxes are taken up at once. */
 const LANES = 8;
@@ -45,6 +48,7 @@ export function startKeeper(deps: Deps): AsyncDisposable {
   const watch = { ...options, intervalMs: Math.min(deps.intervalMs, STORAGE_EVERY_MS) };
   const work = Promise.all([
     watchStorage(deps, watch),
+    watchContainers(deps, { intervalMs: CONTAINERS_EVERY_MS, signal: stop.signal }),
     forget(deps, stop.signal),
     thaw(deps, stop.signal),
     collectHusks(deps, options),

@@ -177,6 +177,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       await Promise.all(commands.map(([command]) => command.ended));
     },
     liveness: (id) => Promise.resolve(machine.get(id)?.status ?? "gone"),
+    findDead: (ids) => Promise.resolve(ids.filter((id) => (machine.get(id)?.status ?? "gone") === "gone")),
     processes: async (id, { signal }) => {
       signal.throwIfAborted();
       return await Promise.resolve(countOf(live(id)));

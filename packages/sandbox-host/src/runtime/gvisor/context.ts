@@ -2,6 +2,7 @@ import type { Clock, CommandRunner, CommandSpec } from "@turnbox/core";
 import type { LingeringOutputs } from "../execution/lingering-outputs.ts";
 import type { ContainerLimits } from "../runtime.ts";
 import { type Cgroup, createCgroup, readCgroupMounts } from "./cgroup.ts";
+import type { Deaths } from "./deaths.ts";
 import type { Layout } from "./layout.ts";
 import { isLiveMember } from "./process-state.ts";
 import { runscCommand } from "./runsc-command.ts";
@@ -18,6 +19,7 @@ export interface GvisorContext {
   readonly lingering: LingeringOutputs;
   /** The executions that this instance looks after, by their markers. */
   readonly ownExecs: Set<string>;
+  readonly deaths: Deaths;
 }
 
 export function runsc(context: GvisorContext, args: readonly string[], deadlineMs: number): CommandSpec {

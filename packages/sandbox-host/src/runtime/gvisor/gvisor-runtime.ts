@@ -7,6 +7,7 @@ import { withinStopLimit } from "../execution/within-stop-limit.ts";
 import type { ContainerLimits, Execution, ExecSpec, Runtime } from "../runtime.ts";
 import { bootContainer, removeContainer } from "./boot.ts";
 import { type GvisorContext, liveState, runsc } from "./context.ts";
+import { createDeaths, isDead, noteDeath } from "./deaths.ts";
 import { startProcess } from "./exec.ts";
 import { createLayout } from "./layout.ts";
 import { listContainers, removeLeftovers } from "./leftovers.ts";
@@ -52,6 +53,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     defaultLimits: { ...DEFAULT_LIMITS, ...options.defaultLimits },
     lingering: createLingeringOutputs(MAX_LINGERING_OUTPUTS),
     ownExecs: new Set(),
+    deaths: createDeaths(),
   };
   const lock = createKeyedLock();
   /** Executions that run, so that those of a container that is stopped on request are told as killed, not as lost. */
@@ -80,7 +82,8 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     checkId(id);
     await withinStopLimit(id, signal, async (limit) => {
       const end = async (): Promise<void> => {
-        for (const execution of running) if (execution.id === id) execution.end = "stopped";
+        const found = await noteDeath(context, id);
+        for (const execution of running) if (execution.id === id && found === "alive") execution.end = "stopped";
         await removeContainer(context, id, limit);
       };
       await lock.run(id, end, limit);
@@ -167,6 +170,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
         signal.throwIfAborted();
         if ((await readLiveness(context, spec.id, signal)) !== "gone") return;
         await removeContainer(context, spec.id);
+        context.deaths.causes.delete(spec.id);
         await bootContainer(context, spec, signal);
       });
     },
@@ -198,6 +202,14 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       await quiesceContainer(context, id, { treeKiller, signal });
     },
     liveness: async (id, { signal }) => await readLiveness(context, id, signal),
+    findDead: async (ids, { signal }) => {
+      const dead: string[] = [];
+      for (const id of ids) {
+        signal.throwIfAborted();
+        if (await isDead(context, id)) dead.push(id);
+      }
+      return dead;
+    },
     processes: async (id, { signal }) => {
       checkId(id);
       return await countProcesses(context, id, signal);

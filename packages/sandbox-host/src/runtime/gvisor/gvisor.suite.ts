@@ -162,6 +162,22 @@ export function gvisorSuite(
       await runtime.stop(small.id, call);
     });
 
+    it("tells why a sandbox died, to who asks after it was taken away", async () => {
+      const { runtime } = harness;
+      const small = await startNew({ memoryBytes: 48 * MIB });
+      const directory = join(small.rootPath, "..", `${small.id}-spawned`);
+      await mkdir(directory);
+      const spawned = { name: "a".repeat(26), directory };
+      const outputPath = join(directory, "output");
+      await runtime.spawn(small.id, { ...execSpec(["sleep", "1000"]), ...spawned, outputPath }, call);
+      const waiting = ignoreOutput(await runtime.exec(small.id, execSpec(["sleep", "1000"]), call));
+      await run(runtime, small.id, sh("dd if=/dev/zero of=/dev/shm/hog bs=1M count=60; sleep 1000"));
+      await runtime.stop(small.id, call);
+      expect(await waiting.exit).toEqual({ kind: "oom" });
+      await until(async () => (await runtime.inspect(small.id, spawned, call)).kind !== "running");
+      expect(await runtime.inspect(small.id, spawned, call)).toEqual({ kind: "oom" });
+    });
+
     it("takes a sandbox without its gofer for gone, and cleans up after it", async () => {
       const { runtime } = harness;
       const victim = await startNew();

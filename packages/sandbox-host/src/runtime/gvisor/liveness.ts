@@ -1,6 +1,7 @@
 import { type CommandExit, SandboxError } from "@turnbox/core";
 import type { ExecExit, Liveness } from "../runtime.ts";
-import { cgroupOf, type GvisorContext, liveState, runsc } from "./context.ts";
+import { type GvisorContext, liveState, runsc } from "./context.ts";
+import { causeOfDeath } from "./deaths.ts";
 
 const ANSWER_DEADLINE_MS = 10_000;
 
@@ -41,8 +42,7 @@ export function parsePids(output: string): readonly number[] {
  */
 export async function judgeExit(context: GvisorContext, id: string, exit: CommandExit): Promise<ExecExit> {
   if (exit.kind === "exited" && exit.exitCode < 128) return exit;
-  const oomKills = await (await cgroupOf(context, id)).oomKills();
   const liveness = await readLiveness(context, id).catch(() => "running" as const);
-  if (liveness === "gone") return { kind: oomKills > 0 ? "oom" : "sandbox_lost" };
+  if (liveness === "gone") return { kind: await causeOfDeath(context, id) };
   return exit.kind === "exited" ? exit : { kind: "killed" };
 }

@@ -6,6 +6,7 @@ import { systemClock } from "@turnbox/core";
 import { createScriptedCommandRunner, type ScriptedAnswer } from "@turnbox/core/testing";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
 import { containerLayout, createLayout } from "./layout.ts";
+import { createDeaths } from "./deaths.ts";
 import { createTreeKiller } from "./tree-killer.ts";
 
 const ID = "abc";
@@ -33,6 +34,7 @@ describe("ending a tree", () => {
       defaultLimits: {},
       lingering: createLingeringOutputs(1),
       ownExecs: new Set<string>(),
+      deaths: createDeaths(),
     };
     const killer = createTreeKiller(context, {
       isLive: () => Promise.resolve(live === "yes"),

@@ -202,6 +202,10 @@ export function createNoneRuntime(options: NoneRuntimeOptions): Runtime {
       );
     },
     liveness: async (id) => (await readLive(id))?.status ?? "gone",
+    findDead: async (ids) => {
+      const records = await Promise.all(ids.map(async (id) => ({ id, record: await readLive(id) })));
+      return records.filter(({ record }) => record === undefined).map(({ id }) => id);
+    },
     processes: async (id, { signal }) => {
       signal.throwIfAborted();
       await requireLive(id);

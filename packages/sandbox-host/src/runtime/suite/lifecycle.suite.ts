@@ -150,8 +150,10 @@ export function crashSuite(harnessOf: () => RuntimeHarness & { crash(id: string)
     const container = await harnessOf().newContainer();
     await runtime.start(container, call);
     const execution = ignoreOutput(await runtime.exec(container.id, execSpec(programs.waits()), call));
+    expect(await runtime.findDead([container.id], call)).toEqual([]);
     await crash(container.id);
     expect(await execution.exit).toEqual({ kind: "sandbox_lost" });
+    await until(async () => (await runtime.findDead([container.id], call)).length === 1);
     expect(await runtime.liveness(container.id, call)).toBe("gone");
     expect(await runtime.list(call)).toContain(container.id);
     expect(await reasonOf(runtime.exec(container.id, execSpec(programs.waits()), call))).toBe("SANDBOX_LOST");
