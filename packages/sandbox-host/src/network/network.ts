@@ -20,6 +20,14 @@ export interface Denial {
   readonly rule: string;
 }
 
+/** What has gone over a container's link since its boot, the headers of Ethernet included. */
+export interface Traffic {
+  readonly receivedBytes: number;
+  readonly sentBytes: number;
+}
+
+export const NO_TRAFFIC: Traffic = { receivedBytes: 0, sentBytes: 0 };
+
 /**
  * The networks of containers: each has one of its own that leads to nothing but what its policy allows. Networks outlive
  * the service, as containers do. What cannot be put in force fails; what has lost its rules is shut.
@@ -36,6 +44,8 @@ export interface Network extends AsyncDisposable {
   update(container: string, policy: NetworkPolicy, call: Call): Promise<void>;
   /** The latest refusals, newest first, at most 100. */
   denials(container: string, call: Call): Promise<readonly Denial[]>;
+  /** Nothing where the container has no network. */
+  traffic(container: string, call: Call): Promise<Traffic>;
   /** Puts rules that somebody took away in force again. */
   mend(call: Call): Promise<void>;
   /** Takes the network of a container away. Idempotent. */

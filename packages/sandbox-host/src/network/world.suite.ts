@@ -140,7 +140,8 @@ export async function askFrom(
   return JSON.parse(await runNode(netns, ASK, [JSON.stringify([server, names])])) as Record<string, string>;
 }
 
-function startNode(netns: string, script: string, args: readonly string[] = []): ChildProcess {
+/** A program in a namespace; it ends when its input does. */
+export function startNode(netns: string, script: string, args: readonly string[] = []): ChildProcess {
   return spawn("ip", ["netns", "exec", netns, process.execPath, "-e", script, ...args], {
     stdio: ["pipe", "pipe", "inherit"],
   });
@@ -154,7 +155,7 @@ async function runNode(netns: string, script: string, args: readonly string[]): 
 }
 
 /** The next line of a program's output. */
-async function nextLine({ stdout }: ChildProcess): Promise<string> {
+export async function nextLine({ stdout }: ChildProcess): Promise<string> {
   return await new Promise((resolve, reject) => {
     let text = "";
     const settle = (): void => {

@@ -157,6 +157,16 @@ describe("CreatePortAccess", () => {
     expect(await statusOf(first.url, first.token)).toBe(502);
   });
 
+  it("listens where it says: at the advertised address, and at no other (D21)", async () => {
+    await using test = await startTestHost({ bindAddress: "127.0.0.2", advertiseAddr: "127.0.0.2" });
+    const client = serve(test)();
+    await client.createSession({ sessionId: "a" });
+    const { url, token } = await client.createPortAccess({ sessionId: "a", port: 8080 });
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.2:\d+$/);
+    expect(await statusOf(url, token)).toBe(502);
+    await expect(statusOf(url.replace("127.0.0.2", "127.0.0.1"), token)).rejects.toThrow();
+  });
+
   it("ends with the generation and with the session (attack 47)", async () => {
     await using test = await startTestHost();
     const client = serve(test)();

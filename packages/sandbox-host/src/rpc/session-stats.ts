@@ -18,6 +18,8 @@ export function getSessionStats(host: Host): ServiceImpl<typeof SessionService>[
       pids: stats.processes,
       referencedBytes: BigInt(stats.referencedBytes),
       spaceUsedBytes: BigInt(stats.spaceUsedBytes),
+      networkReceivedBytes: BigInt(stats.traffic.receivedBytes),
+      networkSentBytes: BigInt(stats.traffic.sentBytes),
     };
   };
 }

@@ -1,4 +1,5 @@
 import { type Clock, hasReason } from "@turnbox/core";
+import { type Network, NO_TRAFFIC, type Traffic } from "../network/network.ts";
 import type { ContainerStats, Runtime } from "../runtime/runtime.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Session } from "./session.ts";
@@ -11,24 +12,31 @@ export interface SessionStats extends ContainerStats {
   readonly spaceUsedBytes: number;
   /** What its files refer to, those of the template included. */
   readonly referencedBytes: number;
+  readonly traffic: Traffic;
 }
 
 const NOTHING: ContainerStats = { cpuMs: 0, memoryBytes: 0, processes: 0 };
 
 /** Reads what a session uses. Without a container that runs, nothing runs: that is not a failure. */
 export async function readSessionStats(
-  deps: { readonly runtime: Runtime; readonly storage: Storage; readonly clock: Clock },
+  deps: {
+    readonly runtime: Runtime;
+    readonly storage: Storage;
+    readonly network: Pick<Network, "traffic">;
+    readonly clock: Clock;
+  },
   session: Session,
   call: { readonly signal: AbortSignal },
 ): Promise<SessionStats> {
   const { row } = session;
-  const [used, spaceUsedBytes, referencedBytes] = await Promise.all([
+  const [used, spaceUsedBytes, referencedBytes, traffic] = await Promise.all([
     row.container === null ? NOTHING : readContainer(deps.runtime, row.container, call),
     orNothing(deps.storage.usedBytes(row.token, call)),
     orNothing(deps.storage.headBytes(session.head, call)),
+    row.container === null ? NO_TRAFFIC : deps.network.traffic(row.container, call),
   ]);
   const memoryLimitBytes = row.limits.memoryBytes ?? null;
-  return { atMs: deps.clock.nowMs(), ...used, memoryLimitBytes, spaceUsedBytes, referencedBytes };
+  return { atMs: deps.clock.nowMs(), ...used, memoryLimitBytes, spaceUsedBytes, referencedBytes, traffic };
 }
 
 /** A session of which nothing is left, or that is going, takes nothing. */

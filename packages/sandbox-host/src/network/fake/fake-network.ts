@@ -1,4 +1,4 @@
-import type { Denial, Network } from "../network.ts";
+import { type Denial, type Network, NO_TRAFFIC } from "../network.ts";
 import { judgeAddress, judgeName, type NetworkPolicy } from "../policy.ts";
 import { parseAddress } from "../address.ts";
 
@@ -41,6 +41,7 @@ export function createFakeNetwork(): FakeNetwork {
         put(container, policy);
       }),
     denials: (container) => Promise.resolve((denials.get(container) ?? []).toReversed()),
+    traffic: () => Promise.resolve(NO_TRAFFIC),
     mend: () => Promise.resolve(),
     detach: (container) => {
       policies.delete(container);

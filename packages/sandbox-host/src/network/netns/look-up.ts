@@ -5,9 +5,10 @@ import type { LookUp } from "./resolver.ts";
 const TIMEOUT_MS = 3_000;
 const TRIES = 2;
 
-/** Asks the resolvers that the machine is configured with. */
-export function createLookUp(): LookUp {
+/** Asks these resolvers, or those that the machine is configured with. */
+export function createLookUp(nameservers: string | null): LookUp {
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES });
+  if (nameservers !== null) resolver.setServers(nameservers.split(","));
   return async (name) => {
     try {
       return await resolver.resolve4(name, { ttl: true });

@@ -2,13 +2,15 @@ import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { once } from "node:events";
 import { networkInterfaces } from "node:os";
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { createChildCommandRunner, randomToken, systemClock } from "@turnbox/core";
 import type { Network } from "../network.ts";
 import { DENY_ALL, type NetworkPolicy, parsePolicy } from "../policy.ts";
-import { createNetworkNames } from "./names.ts";
+import { createNetworkNames, linkOf } from "./names.ts";
 import { createNetnsNetwork } from "./netns-network.ts";
 import { askFrom, connectFrom, holdFrom, makeWorld, type World } from "../world.suite.ts";
+
+jest.setTimeout(60_000);
 
 const CALL = { signal: new AbortController().signal };
 const PUBLIC = "192.31.196.10";
@@ -187,6 +189,23 @@ describe("networks of sandboxes, by namespaces and nftables", () => {
     execFileSync("ip", ["-n", one.netns, "route", "replace", "default", "via", gatewayOf(own), "src", address]);
     expect(await one.connect(`${PUBLIC}:80`)).toEqual({ [`${PUBLIC}:80`]: "silence" });
     expect(await world.arrived()).toEqual([`${PUBLIC}:80`]);
+  });
+
+  it("keep the address of one whose end is not seen from others (attack 47)", async () => {
+    await using kept = await attach(allow());
+    const held = await attach(allow());
+    const [address] = addressesIn(held.netns);
+    const file = `/run/netns/${held.netns}`;
+    execFileSync("mount", ["--bind", file, file]);
+    await expect(network.detach(held.container, CALL)).rejects.toMatchObject({ reason: "RUNTIME_UNAVAILABLE" });
+    expect(execFileSync("ip", ["-n", names.router, "-br", "link"]).toString()).not.toContain(linkOf(held.container));
+    const others = [await attach(allow()), await attach(allow())];
+    expect(others.flatMap(({ netns }) => addressesIn(netns))).not.toContain(address);
+    await network.detach(held.container, CALL);
+    expect(network.isAttached(held.container)).toBe(false);
+    for (const { container } of others) await network.detach(container, CALL);
+    expect(await kept.connect(`${PUBLIC}:80`)).toEqual({ [`${PUBLIC}:80`]: "connected" });
+    await world.arrived();
   });
 
   it("are shut when the rules are taken away, and have them again when somebody looks (attack 48)", async () => {

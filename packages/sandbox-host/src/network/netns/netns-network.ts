@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type Clock, type CommandRunner, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import { createSerial } from "../../session/serial.ts";
-import { type Denial, MAX_DENIALS, type Network } from "../network.ts";
+import { type Denial, MAX_DENIALS, type Network, NO_TRAFFIC } from "../network.ts";
 import { DENY_ALL, judgeAnswer, judgeName, type NetworkPolicy } from "../policy.ts";
 import type { AddressBlock, Link } from "./address-block.ts";
 import { newest, readDenials } from "./denials.ts";
@@ -149,14 +149,13 @@ export function createNetnsNetwork(options: {
   };
 
   const detach = async (container: string, call: Call): Promise<void> => {
-    if (!isAttached(container)) return;
-    await system.remove(["ip", "netns", "del", names.netns(container)], call);
+    if (!isAttached(container) && !entries.has(container)) return;
+    await router.unlink(container, call);
     entries.delete(container);
     if (found().length === 0) {
       await lower(call);
       return;
     }
-    await system.remove(["ip", "-n", names.router, "link", "del", linkOf(container)], call);
     await system.nft(names.router, renderRemoval(container), call).catch((err: unknown) => {
       // Rules without a link match nothing.
       log?.warn({ err, container }, "rules of a network that is gone could not be taken away");
@@ -208,6 +207,7 @@ export function createNetnsNetwork(options: {
       const connections = readDenials(output, { policy: entry.policy ?? DENY_ALL, nowMs: clock.nowMs() });
       return newest(connections, entry.refusedNames);
     },
+    traffic: async (container, call) => (isAttached(container) ? await router.traffic(container, call) : NO_TRAFFIC),
     mend: (call) =>
       serial.run(async () => {
         if (up === null || (await router.isRuled(call))) return;

@@ -6,6 +6,7 @@ import { parseAddress } from "../address.ts";
 import { type AddressBlock, BLOCKS, blockIndexOf, createAddressBlock } from "./address-block.ts";
 import { linkOf, NETNS_DIRECTORY, type NetworkNames } from "./names.ts";
 import { ALLOWED_MARK, renderMachine, renderMachineRemoval, renderRouter, ROUTER_UPLINK } from "./ruleset.ts";
+import { NO_TRAFFIC, type Traffic } from "../network.ts";
 import type { ResolverPorts } from "./ruleset.ts";
 import type { NetworkSystem } from "./system.ts";
 
@@ -31,6 +32,13 @@ export interface Router {
   links(block: AddressBlock, call: Call): Promise<ReadonlyMap<string, number>>;
   /** Lays the link of a container whose namespace is there. */
   link(container: string, block: AddressBlock, slot: number, call: Call): Promise<void>;
+  /**
+   * Takes the link and the namespace of a container away and looks that they are gone: whoever is told so may give their
+   * address to another one. Throws `RUNTIME_UNAVAILABLE` where they are still there.
+   */
+  unlink(container: string, call: Call): Promise<void>;
+  /** What has gone over the link of a container; nothing where there is none. */
+  traffic(container: string, call: Call): Promise<Traffic>;
   remove(call: Call): Promise<void>;
 }
 
@@ -128,6 +136,16 @@ export function createRouter(system: NetworkSystem, names: NetworkNames): Router
         }),
       );
     },
+    unlink: async (container, call) => {
+      const netns = names.netns(container);
+      // The link first: a process that still holds the namespace is then cut off from everything.
+      if (exists(names.router)) await system.remove(["ip", "-n", names.router, "link", "del", linkOf(container)], call);
+      await system.remove(["ip", "netns", "del", netns], call);
+      const links = exists(names.router) ? readLinks(await system.ipJson(names.router, ["addr"], call)) : [];
+      if (exists(netns) || links.some(({ name }) => name === linkOf(container)))
+        throw new SandboxError("RUNTIME_UNAVAILABLE", "the network of a sandbox that has ended is still there");
+    },
+    traffic: async (container, call) => readTraffic(await system.ipJson(names.router, ["-s", "link"], call), container),
     link: async (container, block, slot, call) => {
       const { gateway, address, mac } = block.link(slot);
       const name = linkOf(container);
@@ -193,4 +211,16 @@ function readLinks(output: unknown): readonly LinkAddresses[] {
     name: ifname,
     addresses: info.flatMap(({ local }) => (local !== undefined && parseAddress(local) !== undefined ? [local] : [])),
   }));
+}
+
+interface LinkCounts {
+  readonly ifname?: string;
+  readonly stats64?: { readonly rx?: { readonly bytes?: number }; readonly tx?: { readonly bytes?: number } };
+}
+
+/** Reads `ip -j -s link`. What the router's end receives, the sandbox has sent. */
+function readTraffic(output: unknown, container: string): Traffic {
+  const counts = (output as readonly LinkCounts[]).find(({ ifname }) => ifname === linkOf(container))?.stats64;
+  if (counts === undefined) return NO_TRAFFIC;
+  return { receivedBytes: counts.tx?.bytes ?? 0, sentBytes: counts.rx?.bytes ?? 0 };
 }

@@ -1,5 +1,5 @@
 import { SandboxError } from "@turnbox/core";
-import type { Network } from "../network.ts";
+import { type Network, NO_TRAFFIC } from "../network.ts";
 import type { NetworkSupport } from "../policy.ts";
 
 /** For hosts on which no policy can be put in force. */
@@ -14,6 +14,7 @@ export function createNoNetwork(support: Exclude<NetworkSupport, { readonly kind
     isAttached: () => false,
     update: () => Promise.resolve(),
     denials: () => Promise.resolve([]),
+    traffic: () => Promise.resolve(NO_TRAFFIC),
     mend: () => Promise.resolve(),
     detach: () => Promise.resolve(),
     [Symbol.asyncDispose]: () => Promise.resolve(),
