@@ -18,8 +18,6 @@ const common = {
   // A slow machine (the virtual one of `npm run vm-test`) multiplies all timeouts.
   testEnvironment:
     process.env.TURNBOX_TEST_TIMEOUT_FACTOR === undefined ? "node" : "<rootDir>/test/support/patient-environment.mjs",
-  // Many tests start a whole host with its worker processes, and the machine may be busy.
-  testTimeout: 30_000,
   testPathIgnorePatterns: ["/node_modules/"],
   // Copies of packages in build output and in the toolchain would clash with the packages themselves.
   modulePathIgnorePatterns: ["<rootDir>/packages/[^/]+/dist/", "<rootDir>/\\.toolchain/"],
@@ -28,6 +26,8 @@ const common = {
 const project = (displayName, testMatch, more = {}) => ({ ...common, displayName, testMatch, ...more });
 
 export default {
+  // Many tests start a whole host with its worker processes, and the machine may be busy. No project has its own.
+  testTimeout: 30_000,
   projects: [
     project("unit", ["<rootDir>/packages/*/src/**/*.test.ts", "<rootDir>/test/house/**/*.test.ts"], {
       testPathIgnorePatterns: ["\\.contract\\.test\\.ts$", "/node_modules/"],

@@ -24,6 +24,8 @@ export interface TestHost extends AsyncDisposable {
   bash(session: Session, cmd: string, callId?: string): Promise<ToolResult>;
   /** Ends the service as `kill -9` does and starts it again on what is left. */
   restart(more?: RestartOptions): Promise<TestHost>;
+  /** The same after a stop that was asked for. */
+  stopAndStart(more?: RestartOptions): Promise<TestHost>;
 }
 
 export interface RestartOptions {
@@ -73,6 +75,10 @@ async function start(world: World, parts: TestParts = {}): Promise<TestHost> {
   );
   await composed.recovered;
   const { host } = composed;
+  const startAgain = async ({ whileDown, bootId }: RestartOptions = {}): Promise<TestHost> => {
+    await whileDown?.(directory);
+    return await start({ ...world, storage: storage.restarted() }, bootId === undefined ? {} : { bootId });
+  };
   return {
     host,
     storage,
@@ -92,10 +98,13 @@ async function start(world: World, parts: TestParts = {}): Promise<TestHost> {
       });
       return result;
     },
-    restart: async ({ whileDown, bootId } = {}) => {
+    restart: async (more) => {
       await composed.abandon();
-      await whileDown?.(directory);
-      return await start({ ...world, storage: storage.restarted() }, bootId === undefined ? {} : { bootId });
+      return await startAgain(more);
+    },
+    stopAndStart: async (more) => {
+      await composed[Symbol.asyncDispose]();
+      return await startAgain(more);
     },
     [Symbol.asyncDispose]: async () => {
       await composed[Symbol.asyncDispose]();

@@ -53,7 +53,8 @@ import { recoverSessions } from "./session/recover.ts";
 import { createRegistry } from "./session/registry.ts";
 import { createRepairSession } from "./session/repair.ts";
 import { freezeSessions } from "./session/shutdown.ts";
-import { surviveReboot } from "./session/reboot.ts";
+import { recordCleanStop } from "./session/clean-stop.ts";
+import { readBoot, surviveReboot } from "./session/reboot.ts";
 import { replaceLostContainers } from "./session/storage-watch.ts";
 import { createLocalDiskStorage } from "./storage/local-disk/local-disk-storage.ts";
 import type { HeadRef, Storage } from "./storage/storage.ts";
@@ -155,7 +156,7 @@ async function composeNetwork(
     runner,
     clock,
     dataDirectory,
-    lookUp: options.lookUp ?? createLookUp(),
+    lookUp: options.lookUp ?? createLookUp(config.nameservers),
     ...(log === undefined ? {} : { log }),
   });
 }
@@ -191,6 +192,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   if (runtime.isolation === "none") log.warn("runtime none: tools run on this machine WITHOUT ISOLATION");
   log.info({ storage: storage.kind, runtime: runtime.kind, runtimeVersion: version }, "backends are open");
 
+  const boot = await readBoot(records, options.bootId);
   const events = createSessionEvents({ clock });
   const registry = createRegistry({ maxSessions: config.maxSessions, events });
   const receipts = createReceipts({ records, clock });
@@ -230,7 +232,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   });
   const survivors = { registry, records, runtime, containers, log };
   await replaceLostContainers(survivors, await records.call("listLostHeads", null), call);
-  await surviveReboot(survivors, options.bootId, call);
+  await surviveReboot(survivors, boot, call);
 
   const drop = createDropSnapshot({ intents, storage, reach });
   const sealing = createSealing({ records, intents, storage, clock, reach });
@@ -307,6 +309,9 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const processes = await startProcessParts(
     {
       directory: join(dataDirectory, "processes"),
+      storage,
+      workers: fileWorkers,
+      journalQuotaBytes: config.processJournalSession,
       records,
       receipts,
       registry,
@@ -383,11 +388,13 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
       await keeper[Symbol.asyncDispose]();
       await processes.close();
       const idle = Promise.all(registry.all().map(({ serial }) => serial.idle()));
-      await atMost(clock, SETTLE_MS, idle);
+      const settled = await atMost(clock, SETTLE_MS, idle);
       await reaper[Symbol.asyncDispose]();
       await Promise.all([ports[Symbol.asyncDispose](), networkWatch[Symbol.asyncDispose]()]);
       await fileWorkers[Symbol.asyncDispose]();
-      await freezeSessions({ registry, runtime, log });
+      const frozen = await freezeSessions({ registry, runtime, log });
+      if (settled === "ended" && frozen === "all_frozen")
+        await recordCleanStop({ records, storage, log, bootId: boot.bootId });
       await records[Symbol.asyncDispose]();
     },
   };

@@ -17,6 +17,8 @@ const GiB = 1024 * MiB;
 /** The shape of a name in the pool; the storage knows which ones are taken. */
 const POOL_NAME = /^[a-z][a-z0-9._-]{0,62}$/;
 const DATASET_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;
+/** IPv4 addresses with or without a port. */
+const NAMESERVERS = /^\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?(?:,\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?)*$/;
 
 /** All the host can be told, with defaults. Read from the section `host` of `<home>/config.json` and from TURNBOX_*. */
 export const HOST_SETTINGS = {
@@ -41,6 +43,13 @@ export const HOST_SETTINGS = {
     env: "TURNBOX_ADVERTISE_ADDR",
     description: "The address that callers are told to reach the host and its ports at.",
     default: "127.0.0.1",
+  }),
+  nameservers: setting.text({
+    env: "TURNBOX_NAMESERVERS",
+    description:
+      "Who is asked for names that sandboxes may look up, as `address:port,...`; absent means the machine's own.",
+    default: null,
+    pattern: NAMESERVERS,
   }),
   tlsCertificatePath: setting.filePath({
     env: "TURNBOX_HOST_TLS_CERTIFICATE",
@@ -150,6 +159,12 @@ export const HOST_SETTINGS = {
     env: "TURNBOX_TOOL_JOURNAL_TOTAL",
     description: "How much output of tool calls is kept on disk for all sessions together.",
     default: 2 * GiB,
+  }),
+  processJournalSession: setting.bytes({
+    env: "TURNBOX_PROCESS_JOURNAL_SESSION",
+    description: "What the output of a session's launched processes may take, also while no service looks after it.",
+    default: GiB,
+    min: 64 * MiB,
   }),
   toolCallRetention: setting.durationMs({
     env: "TURNBOX_TOOL_CALL_RETENTION",

@@ -1,6 +1,7 @@
 import { appendFile, type FileHandle, open, readdir, rename, rm, stat, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { hasErrno } from "@turnbox/core";
+import { errnoCode } from "../file/failure.ts";
 import { createSerial } from "../session/serial.ts";
 
 /** A piece of a journal, with the offset of its first byte. */
@@ -15,7 +16,7 @@ export interface JournalPiece {
  */
 export interface Journal {
   /** What the process appends to. */
-  readonly outputPath: string;
+  outputPath(): Promise<string>;
   /** Offsets of the oldest byte that is kept and of the next one to come. */
   extent(): Promise<{ readonly start: number; readonly end: number }>;
   /** Bytes that it takes on the disk, as of the last look. */
@@ -35,7 +36,8 @@ export interface Journal {
   recover(): Promise<void>;
 }
 
-const OUTPUT = "output";
+/** The file that a process appends to, in the directory of its journal. */
+export const LOCAL_OUTPUT = "output";
 const SEGMENT = /^segment-(\d+)$/;
 const ROTATING = /^rotating-(\d+)$/;
 const COPY_BYTES = 1024 * 1024;
@@ -47,7 +49,7 @@ interface Segment {
 }
 
 export function createJournal(directory: string): Journal {
-  const outputPath = join(directory, OUTPUT);
+  const outputPath = join(directory, LOCAL_OUTPUT);
   const serial = createSerial();
   let segment: Segment | undefined;
   let keptBytes = 0;
@@ -105,7 +107,7 @@ export function createJournal(directory: string): Journal {
   };
 
   return {
-    outputPath,
+    outputPath: () => Promise.resolve(outputPath),
     get keptBytes() {
       return keptBytes;
     },
@@ -169,7 +171,7 @@ async function copyTail(
     }
     return (await target.stat()).size;
   } catch (thrown) {
-    if (!hasErrno(thrown, "ENOSPC") && !hasErrno(thrown, "EDQUOT")) throw thrown;
+    if (!["ENOSPC", "EDQUOT"].includes(errnoCode(thrown))) throw thrown;
     await target.truncate(0);
     return 0;
   }

@@ -69,9 +69,12 @@ export function createLaunchProcess(deps: {
       cwd: request.cwd,
     };
     const { container } = process.row;
-    const { outputPath } = process.journal;
-    if (request.terminal !== null) await terminals.open(session, { process, spec, size: request.terminal }, call);
-    else await runtime.spawn(container, { ...spec, ...process.spawned, outputPath }, call);
+    if (request.terminal !== null) {
+      await terminals.open(session, { process, spec, size: request.terminal }, call);
+      return;
+    }
+    const outputPath = await process.journal.outputPath();
+    await runtime.spawn(container, { ...spec, ...process.spawned, outputPath }, call);
   };
 
   const expose = async (session: Session, port: number): Promise<string> =>

@@ -3,7 +3,7 @@ import type { Clock } from "@turnbox/core";
 import type { ProcessRow } from "../record/row.ts";
 import type { SpawnedProcess, TerminalExecution } from "../runtime/runtime.ts";
 import { createProcessInput, type ProcessInput } from "./input.ts";
-import { createJournal, type Journal } from "./journal.ts";
+import type { Journal } from "./journal.ts";
 
 /** Somebody who reads a journal as it grows, and how far they are. */
 export interface Follower {
@@ -24,20 +24,19 @@ export interface LaunchedProcess {
   held: "unknown" | "no";
 }
 
-/** Where what belongs to a process lies. */
+/** What belongs to a process. */
 export interface ProcessPlace {
   /** Its own directory: input, exit code, marks. */
   readonly directory: string;
-  /** Of its output; bounded by the storage where that can. */
-  readonly journalDirectory: string;
+  readonly journal: Journal;
 }
 
 export function createLaunchedProcess(row: ProcessRow, place: ProcessPlace, clock: Clock): LaunchedProcess {
-  const { directory, journalDirectory } = place;
+  const { directory, journal } = place;
   return {
     row,
     spawned: { name: row.processId, directory },
-    journal: createJournal(journalDirectory),
+    journal,
     input: createProcessInput(directory, clock),
     followers: new Set(),
     terminal: null,

@@ -2,6 +2,7 @@ import type { Clock } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Ports } from "../network/port/ports.ts";
 import type { Records } from "../record/records.ts";
+import type { FileWorkers } from "../file/workers.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Activity } from "../session/activity.ts";
 import type { Containers } from "../session/container.ts";
@@ -9,8 +10,11 @@ import type { SessionEvents } from "../session/events.ts";
 import type { Receipts } from "../session/receipts.ts";
 import type { Registry } from "../session/registry.ts";
 import { createKillProcess, type KillProcess } from "./kill.ts";
+import type { LaunchedProcess } from "./launched-process.ts";
 import { createLaunchProcess, type LaunchProcess } from "./launch.ts";
 import { createProcesses, type Processes } from "./processes.ts";
+import type { Storage } from "../storage/storage.ts";
+import { createStoredJournals } from "./stored-journal.ts";
 import { createTerminals, type Terminals } from "./terminal.ts";
 import { startProcessWatch } from "./watch.ts";
 import { createWriteInput, type WriteInput } from "./write-input.ts";
@@ -37,6 +41,10 @@ export async function startProcessParts(
   deps: {
     /** Where processes have their files. */
     readonly directory: string;
+    readonly storage: Storage;
+    readonly workers: FileWorkers;
+    /** What the output of one session's processes may take, whoever watches. */
+    readonly journalQuotaBytes: number;
     readonly records: Records;
     readonly receipts: Receipts;
     readonly registry: Registry;
@@ -53,8 +61,10 @@ export async function startProcessParts(
   },
   call: { readonly signal: AbortSignal },
 ): Promise<RunningProcessParts> {
-  const processes = createProcesses(deps);
+  const { storage, workers, journalQuotaBytes: quotaBytes } = deps;
+  const processes = createProcesses({ ...deps, journals: createStoredJournals({ storage, workers, quotaBytes }) });
   await processes.load(call);
+  deps.activity.countAsUse((session) => processes.list(session).some(isWork));
   const terminals = createTerminals({ ...deps, processes });
   const watch = startProcessWatch({ ...deps, processes });
   const abandon = async (): Promise<void> => {
@@ -74,4 +84,12 @@ export async function startProcessParts(
       await abandon();
     },
   };
+}
+
+/**
+ * Whether a process keeps its session from being idle. One that runs does, until it ends; a server only waits for others,
+ * and it is their connections that count.
+ */
+function isWork({ row }: LaunchedProcess): boolean {
+  return row.end === null && row.started === "yes" && row.port === 0;
 }

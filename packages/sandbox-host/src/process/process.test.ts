@@ -1,4 +1,4 @@
-import { readdir } from "node:fs/promises";
+import { readdir, writeFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "@jest/globals";
 import { startTestHost, SIGNAL, type TestHost } from "../compose.suite.ts";
@@ -192,6 +192,36 @@ describe("launched processes", () => {
     const found = second.host.processes.get(again, process.row.processId);
     expect(found.row.end).toMatchObject({ reason: "terminal_closed" });
     expect(await outputOf(second, found)).toBe("ls -l");
+  });
+
+  it("are read by somebody who hears now and then that a silent one lives", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    const process = await launch(test, session, "sleep");
+    let nowMs = 0;
+    const sleep = (): Promise<void> => {
+      nowMs += 1_000;
+      return Promise.resolve();
+    };
+    const clock = { ...test.host.clock, monotonicMs: () => nowMs, sleep };
+    const reader = new AbortController();
+    const pieces = readOutput(process, { offset: 0, atEnd: "wait", signal: reader.signal }, clock);
+    const alive = { done: false, value: { data: Buffer.alloc(0), offset: 0, droppedBytes: 0, last: "no" } };
+    expect([await pieces.next(), nowMs]).toEqual([alive, 15_000]);
+    expect([await pieces.next(), nowMs]).toEqual([alive, 30_000]);
+    reader.abort();
+    expect(await pieces.next()).toMatchObject({ done: true });
+  });
+
+  it("are read by somebody who is told what is gone, also where nothing is left", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    const process = await launch(test, session, "sleep");
+    await writeFile(await process.journal.outputPath(), "0123456789");
+    await process.journal.rotate(0);
+    const pieces = readOutput(process, { offset: 4, atEnd: "stop", signal: SIGNAL }, test.host.clock);
+    expect(await pieces.next()).toMatchObject({ value: { offset: 10, droppedBytes: 6, last: "no" } });
+    expect(await pieces.next()).toMatchObject({ done: true });
   });
 
   it("are read by somebody who goes away without a trace", async () => {

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, SandboxError } from "@turnbox/core";
@@ -8,7 +9,9 @@ import type { ProcessLife, Runtime } from "../runtime/runtime.ts";
 import type { Containers } from "../session/container.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Session } from "../session/session.ts";
+import { createJournal, LOCAL_OUTPUT } from "./journal.ts";
 import { createLaunchedProcess, type LaunchedProcess, type ProcessPlace } from "./launched-process.ts";
+import type { StoredJournals } from "./stored-journal.ts";
 
 /** How many processes of a session are remembered. */
 export const MAX_PROCESSES = 1000;
@@ -33,7 +36,7 @@ export interface Processes {
   living(): readonly (readonly [Session, LaunchedProcess])[];
   /** Makes a place for one more, forgetting the oldest ended ones; `OVERLOADED` where there is none to forget. */
   makeRoom(session: Session): Promise<void>;
-  /** Makes the directories of a process, empty. */
+  /** Makes the place of a process, empty. */
   prepare(row: ProcessRow): Promise<LaunchedProcess>;
   add(session: Session, process: LaunchedProcess): void;
   /** The row as it is from now on. */
@@ -48,6 +51,7 @@ export interface Processes {
 
 export function createProcesses(deps: {
   readonly directory: string;
+  readonly journals: StoredJournals;
   readonly records: Records;
   readonly registry: Registry;
   readonly runtime: Runtime;
@@ -58,9 +62,14 @@ export function createProcesses(deps: {
   const { records, registry, runtime, containers, clock, log } = deps;
   const known = new Map<Session, Map<string, LaunchedProcess>>();
   const of = (session: Session): readonly LaunchedProcess[] => [...(known.get(session)?.values() ?? [])];
-  const placeOf = ({ token, processId }: Pick<ProcessRow, "token" | "processId">): ProcessPlace => {
-    const directory = join(deps.directory, token, processId);
-    return { directory, journalDirectory: directory };
+  const directoryOf = ({ token, processId }: Pick<ProcessRow, "token" | "processId">): string =>
+    join(deps.directory, token, processId);
+  /** What a terminal shows is written by the service itself, next to the rest. */
+  const isStored = (row: ProcessRow): boolean =>
+    row.terminal === null && !existsSync(join(directoryOf(row), LOCAL_OUTPUT));
+  const placeOf = (row: ProcessRow): ProcessPlace => {
+    const directory = directoryOf(row);
+    return { directory, journal: isStored(row) ? deps.journals.of(row) : createJournal(directory) };
   };
 
   const add = (session: Session, process: LaunchedProcess): void => {
@@ -72,9 +81,9 @@ export function createProcesses(deps: {
     await records.call("putProcess", row);
     process.row = row;
   };
-  const removeFiles = async (row: Pick<ProcessRow, "token" | "processId">): Promise<void> => {
-    const { directory, journalDirectory } = placeOf(row);
-    for (const path of new Set([directory, journalDirectory])) await rm(path, { recursive: true, force: true });
+  const removeFiles = async (row: ProcessRow): Promise<void> => {
+    if (isStored(row)) await deps.journals.of(row).remove();
+    await rm(directoryOf(row), { recursive: true, force: true });
   };
   const forget = async (session: Session, process: LaunchedProcess, receipt: "keep" | "forget"): Promise<void> => {
     const { token, processId, receipt: mark } = process.row;
@@ -136,7 +145,7 @@ export function createProcesses(deps: {
       const session = sessions.get(token);
       const own = session === undefined ? undefined : known.get(session);
       for (const processId of await readdir(join(deps.directory, token)))
-        if (own?.has(processId) !== true) await removeFiles({ token, processId });
+        if (own?.has(processId) !== true) await rm(directoryOf({ token, processId }), { recursive: true, force: true });
       if (own === undefined) await rm(join(deps.directory, token), { recursive: true, force: true });
     }
   };
@@ -174,8 +183,8 @@ export function createProcesses(deps: {
     makeRoom,
     prepare: async (row) => {
       const place = placeOf(row);
-      await removeFiles(row);
-      for (const path of [place.directory, place.journalDirectory]) await mkdir(path, { recursive: true, mode: 0o700 });
+      await mkdir(place.directory, { recursive: true, mode: 0o700 });
+      if (isStored(row)) await deps.journals.of(row).make();
       return createLaunchedProcess(row, place, clock);
     },
     add,
@@ -184,6 +193,7 @@ export function createProcesses(deps: {
     forget,
     forgetSession: async (session) => {
       known.delete(session);
+      deps.journals.forget(session.row.token);
       await rm(join(deps.directory, session.row.token), { recursive: true, force: true });
     },
   };

@@ -20,6 +20,10 @@ export interface OutputRequest {
 
 const MAX_BYTES = 1024 * 1024;
 const POLL_MS = 20;
+/** A journal that stays silent is looked at less and less often; on a terminal somebody types and waits. */
+const LONGEST_POLL_MS = 160;
+/** A silent journal says so often that somebody is there, by a piece without bytes. */
+const KEEPALIVE_MS = 15_000;
 
 /**
  * Reads a journal from an offset on. Between two pieces nothing is held open, so a reader that never comes back for the
@@ -37,21 +41,56 @@ export async function* readOutput(
   if (atEnd === "wait") process.followers.add(follower);
   signal.addEventListener("abort", leave, { once: true });
   try {
+    const pace = createPace(process, clock);
     while (!signal.aborted) {
-      // Looked at first: what was written before the end is read then.
-      const hasEnded = process.row.end !== null;
-      const { data, offset: at } = await process.journal.read(follower.position, MAX_BYTES);
-      const droppedBytes = at - follower.position;
-      follower.position = at + data.length;
-      if (data.length > 0) yield { data, offset: at, droppedBytes, last: "no" };
-      else if (hasEnded) {
-        yield { data, offset: at, droppedBytes, last: "yes" };
-        return;
-      } else if (atEnd === "stop") return;
-      else await clock.sleep(POLL_MS, { signal }).catch(() => undefined);
+      const piece = await nextPiece(process, follower, signal);
+      if (piece === null) return;
+      if (isNews(piece) || pace.isSilent()) {
+        yield piece;
+        pace.told();
+      }
+      if (piece.last === "yes" || (atEnd === "stop" && piece.data.length === 0)) return;
+      if (piece.data.length === 0) await clock.sleep(pace.nextPauseMs(), { signal }).catch(() => undefined);
     }
   } finally {
     signal.removeEventListener("abort", leave);
     leave();
   }
+}
+
+function isNews({ data, droppedBytes, last }: OutputPiece): boolean {
+  return data.length > 0 || droppedBytes > 0 || last === "yes";
+}
+
+/** Null where the journal went with its session, and so does whoever reads it. */
+async function nextPiece(
+  process: LaunchedProcess,
+  follower: Follower,
+  signal: AbortSignal,
+): Promise<OutputPiece | null> {
+  // Looked at first: what was written before the end is read then.
+  const hasEnded = process.row.end !== null;
+  const read = await process.journal.read(follower.position, MAX_BYTES).catch((thrown: unknown) => {
+    if (!signal.aborted) throw thrown;
+  });
+  if (read === undefined) return null;
+  const { data, offset } = read;
+  const droppedBytes = offset - follower.position;
+  follower.position = offset + data.length;
+  return { data, offset, droppedBytes, last: hasEnded && data.length === 0 ? "yes" : "no" };
+}
+
+/** How often a journal is looked at, and its reader told that it is. */
+function createPace(process: LaunchedProcess, clock: Clock) {
+  const longestMs = process.row.terminal === null ? LONGEST_POLL_MS : POLL_MS;
+  let pauseMs = POLL_MS / 2;
+  let toldMs = clock.monotonicMs();
+  return {
+    isSilent: (): boolean => clock.monotonicMs() - toldMs >= KEEPALIVE_MS,
+    told: (): void => {
+      toldMs = clock.monotonicMs();
+      pauseMs = POLL_MS / 2;
+    },
+    nextPauseMs: (): number => (pauseMs = Math.min(2 * pauseMs, longestMs)),
+  };
 }

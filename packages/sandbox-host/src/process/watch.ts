@@ -15,6 +15,8 @@ const KEEP_BYTES = 16 * 1024 * 1024;
 /** How long a reader that follows may hold the process up before it loses what it has not read. */
 const READER_PATIENCE_MS = 10_000;
 const LOOK_EVERY_MS = 100;
+/** A journal that does not grow is passed over in up to so many rounds; the storage bounds what it may do meanwhile. */
+const MOST_PASSES = 4;
 const POLL_MS = 20;
 const CONNECT_MS = 500;
 const PROBE_EVERY_MS = 200;
@@ -42,6 +44,7 @@ export function startProcessWatch(deps: Deps): AsyncDisposable {
   const stop = new AbortController();
   const { signal } = stop;
   const busy = new Map<LaunchedProcess, Promise<void>>();
+  const pace = createPace();
   const listener = deps.events.listen();
 
   const look = async (session: Session, process: LaunchedProcess): Promise<void> => {
@@ -50,7 +53,7 @@ export function startProcessWatch(deps: Deps): AsyncDisposable {
       await letGoOn(deps, process);
       await deps.processes.settle(session, process, { signal });
       if (process.row.end !== null) return;
-      await bound(deps, session, { process, signal });
+      if (pace.isDue(process)) await bound(deps, session, { process, signal, pace });
       if (process.row.ready === "no" && process.row.started === "yes") await lookReady(deps, process, signal);
     } catch (err) {
       if (signal.aborted) return;
@@ -126,10 +129,12 @@ async function release(runtime: Runtime, process: LaunchedProcess): Promise<void
 async function bound(
   deps: Deps,
   session: Session,
-  { process, signal }: { readonly process: LaunchedProcess; readonly signal: AbortSignal },
+  { process, signal, pace }: { readonly process: LaunchedProcess; readonly signal: AbortSignal; readonly pace: Pace },
 ): Promise<void> {
   const { runtime, clock } = deps;
-  if ((await process.journal.liveBytes()) < (deps.highWaterBytes ?? HIGH_WATER_BYTES)) return;
+  const liveBytes = await process.journal.liveBytes();
+  pace.note(process, liveBytes);
+  if (liveBytes < (deps.highWaterBytes ?? HIGH_WATER_BYTES)) return;
   const call = { signal: AbortSignal.timeout(SIGNAL_TIMEOUT_MS) };
   if (process.terminal === null) {
     process.held = "unknown";
@@ -143,6 +148,29 @@ async function bound(
     if (process.terminal === null) await release(runtime, process);
   }
   await thaw(deps, session, call);
+}
+
+interface Pace {
+  /** Whether the journal is to be looked at in this round. */
+  isDue(process: LaunchedProcess): boolean;
+  note(process: LaunchedProcess, liveBytes: number): void;
+}
+
+function createPace(): Pace {
+  const seen = new WeakMap<LaunchedProcess, { readonly bytes: number; readonly passes: number; left: number }>();
+  return {
+    isDue: (process) => {
+      const last = seen.get(process);
+      if (last === undefined || last.left === 0) return true;
+      last.left -= 1;
+      return false;
+    },
+    note: (process, bytes) => {
+      const last = seen.get(process);
+      const passes = last?.bytes === bytes ? Math.min(last.passes + 1, MOST_PASSES) : 0;
+      seen.set(process, { bytes, passes, left: passes });
+    },
+  };
 }
 
 /** An output that had outgrown everybody may have had its sandbox paused. What others have paused stays so. */

@@ -6,6 +6,7 @@ import {
   type AttachToolCallResponse,
   ExitReason,
   type ExecuteToolStreamResponse,
+  OnDisconnect,
   SlowReader,
   ToolService,
 } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
@@ -114,9 +115,10 @@ describe("a stalled reader", () => {
     const session = await test.create({ sessionId: "s" });
     const leave = new AbortController();
     const stream = toolsOf(test)
-      .executeToolStream({ call: bash("c", `flood ${16 * MiB}`) }, leave)
+      .executeToolStream({ call: bash("c", `flood ${4 * MiB}`) }, leave)
       [Symbol.asyncIterator]();
     await stream.next();
+    // Nothing but the reader holds the tool up, and little is left to do once it does not.
     expect(session.gate.inFlight).toBe(1);
     const leftMs = performance.now();
     leave.abort();
@@ -136,6 +138,48 @@ describe("a stalled reader", () => {
     expect(rest.dropped).toBeGreaterThan(MiB);
     expect(first.length + rest.bytes + rest.dropped).toBe(16 * MiB);
     expect(rest.ends).toEqual(["EXITED"]);
+  });
+});
+
+describe("a client that goes away", () => {
+  const runs = async (test: TestHost): Promise<() => Promise<number>> => {
+    const session = await test.create({ sessionId: "s" });
+    await test.bash(session, "echo up");
+    return () => test.runtime.processes(session.row.container ?? "", { signal: SIGNAL });
+  };
+  const until = async (condition: () => Promise<boolean>): Promise<void> => {
+    while (!(await condition())) await new Promise((resolve) => void setImmediate(resolve));
+  };
+
+  it.each(["executeTool", "executeToolStream"] as const)("kills its call where it said so: %s", async (method) => {
+    await using test = await startTestHost();
+    const processes = await runs(test);
+    const tools = toolsOf(test);
+    const leave = new AbortController();
+    const call = { ...bash("c", "sleep"), onDisconnect: OnDisconnect.KILL };
+    const left =
+      method === "executeTool" ? tools.executeTool(call, leave) : readAll(tools.executeToolStream({ call }, leave));
+    const reason = reasonOf(left);
+    await until(async () => (await processes()) > 0);
+    leave.abort();
+    expect(await reason).toBe("CANCELLED");
+    await until(async () => (await processes()) === 0);
+    expect(await tools.executeTool(call)).toMatchObject({ exitReason: ExitReason.KILLED, replayed: true });
+  });
+
+  it("leaves its call running where it did not, and finds it by its id", async () => {
+    await using test = await startTestHost();
+    const processes = await runs(test);
+    const tools = toolsOf(test);
+    const leave = new AbortController();
+    const left = reasonOf(tools.executeTool(bash("c", "sleep"), leave));
+    await until(async () => (await processes()) > 0);
+    leave.abort();
+    expect(await left).toBe("CANCELLED");
+    const attached = readAll(tools.attachToolCall({ sessionId: "s", toolCallId: "c" }));
+    expect(await processes()).toBe(1);
+    expect((await tools.cancelToolCall({ sessionId: "s", toolCallId: "c" })).wasRunning).toBe(true);
+    expect((await attached).ends).toEqual(["KILLED"]);
   });
 });
 

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { Records } from "../record/records.ts";
 import type { IntentRow } from "../record/row.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { SessionInventory, Storage } from "../storage/storage.ts";
+import type { SessionPresence, Storage } from "../storage/storage.ts";
 import type { SessionEvents } from "./events.ts";
 import { inParallel } from "./in-parallel.ts";
 import type { SettleIntent } from "./intent.ts";
@@ -137,13 +137,13 @@ async function finish(
   });
   let quarantined: readonly string[] = [];
   await attempt(log, "records and storage could not be compared", async () => {
-    const inventory = await deps.storage.inventory(call);
-    const found = new Map(inventory.map((place) => [place.token, place]));
+    const present = await deps.storage.presence(call);
+    const found = new Map(present.map((place) => [place.token, place]));
     await inParallel(returning, LANES, async ({ session }) => {
       const compare = (): Promise<void> => compareWith(deps, { session, startedMs, found }, call);
       await attempt(log, `session ${session.row.id} cannot be compared`, () => session.serial.run(compare));
     });
-    quarantined = await findUnknown(deps, inventory, call);
+    quarantined = await findUnknown(deps, present, call);
   });
   for (const token of quarantined) log.warn({ token }, "files of a session that has no record are left alone");
   return { quarantined };
@@ -174,7 +174,7 @@ async function compareWith(
   }: {
     readonly session: Session;
     readonly startedMs: number;
-    readonly found: ReadonlyMap<string, SessionInventory>;
+    readonly found: ReadonlyMap<string, SessionPresence>;
   },
   call: Call,
 ): Promise<void> {
@@ -213,14 +213,14 @@ async function assertHead(deps: Deps, session: Session, call: Call): Promise<voi
 /** Sessions are made and removed while this looks, so what seems unknown is looked at twice. */
 async function findUnknown(
   { records, storage, registry }: Deps,
-  inventory: readonly SessionInventory[],
+  present: readonly SessionPresence[],
   call: Call,
 ): Promise<readonly string[]> {
   const [rows, husks] = await Promise.all([records.call("listSessions", null), records.call("listHusks", null)]);
   const sessions = registry.all().map(({ row }) => row);
   const known = new Set([...rows, ...husks, ...sessions].map(({ token }) => token));
   const unknown: string[] = [];
-  for (const { token } of inventory) {
+  for (const { token } of present) {
     if (known.has(token)) continue;
     const isThere = await storage.usedBytes(token, call).then(
       () => true,

@@ -1,7 +1,7 @@
 import { SandboxError } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
 import type { SnapshotRow } from "../record/row.ts";
-import type { HeadRef, SessionInventory, Storage } from "../storage/storage.ts";
+import type { HeadRef, SessionPresence, Storage } from "../storage/storage.ts";
 import type { Containers } from "./container.ts";
 import type { SettleIntent } from "./intent.ts";
 import { assertActive } from "./phase.ts";
@@ -114,8 +114,8 @@ async function restore(deps: Deps, session: Session, call: Call): Promise<Restor
 }
 
 /** What the storage has of the session, or `INVALID_STATE` where that is nothing. */
-async function look({ storage }: Deps, { row }: Session, call: Call): Promise<SessionInventory> {
-  const found = (await storage.inventory(call)).find(({ token }) => token === row.token);
+async function look({ storage }: Deps, { row }: Session, call: Call): Promise<SessionPresence> {
+  const found = (await storage.presence(call)).find(({ token }) => token === row.token);
   if (found === undefined || found.heads.length + found.snapshots.length === 0)
     throw beyondRepair(row.id, "nothing of its files is in the storage, neither the present ones nor a snapshot");
   return found;
@@ -130,7 +130,7 @@ async function settleCutOff({ records, settle }: Deps, session: Session): Promis
   return intent?.kind ?? null;
 }
 
-async function chooseOrigin({ records }: Deps, { row }: Session, found: SessionInventory): Promise<SnapshotRow> {
+async function chooseOrigin({ records }: Deps, { row }: Session, found: SessionPresence): Promise<SnapshotRow> {
   const known = await records.call("listSnapshots", row.token);
   const there = known.filter(({ name }) => found.snapshots.includes(name));
   const origin = there.find(({ id }) => id === row.parentSnapshot) ?? there.at(-1);

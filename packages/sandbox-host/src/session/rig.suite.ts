@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog, type Log } from "@turnbox/core";
 import { createManualClock, type ManualClock } from "@turnbox/core/testing";
-import { createFakeNetwork } from "../network/fake/fake-network.ts";
+import { createFakeNetwork, type FakeNetwork } from "../network/fake/fake-network.ts";
 import { openRecords, type Records } from "../record/records.ts";
 import type { SessionRow, SnapshotRow } from "../record/row.ts";
 import { createFakeMachine, createFakeRuntime, type FakeRuntime } from "../runtime/fake/fake-runtime.ts";
@@ -24,6 +24,7 @@ export interface Rig extends AsyncDisposable {
   readonly records: Records;
   readonly storage: FakeStorage;
   readonly runtime: FakeRuntime;
+  readonly network: FakeNetwork;
   readonly events: SessionEvents;
   readonly registry: Registry;
   readonly activity: Activity;
@@ -49,6 +50,7 @@ export async function createRig(): Promise<Rig> {
   await storage.open(CALL);
   await storage.createBase(BASE, (path) => writeFile(join(path, "a.txt"), "base"), CALL);
   const runtime = createFakeRuntime({ machine: createFakeMachine() });
+  const network = createFakeNetwork();
   const events = createSessionEvents({ clock });
   const registry = createRegistry({ maxSessions: 0, events });
   let count = 0;
@@ -59,11 +61,12 @@ export async function createRig(): Promise<Rig> {
     records,
     storage,
     runtime,
+    network,
     events,
     registry,
     activity: createActivity({ clock }),
     receipts: createReceipts({ records, clock }),
-    containers: createContainers({ storage, runtime, network: createFakeNetwork(), log }),
+    containers: createContainers({ storage, runtime, network, log }),
     add: async (more = {}) => {
       count += 1;
       const row = rowOf(`s${count}`, { createdAtMs: clock.nowMs(), ...more });

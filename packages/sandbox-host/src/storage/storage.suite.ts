@@ -3,6 +3,7 @@ import { baseSuite } from "./suite/base.suite.ts";
 import { dependencySuite } from "./suite/dependency.suite.ts";
 import { endSuite } from "./suite/end.suite.ts";
 import { headSuite } from "./suite/head.suite.ts";
+import { journalsSuite } from "./suite/journals.suite.ts";
 import { sessionSuite } from "./suite/session.suite.ts";
 import { snapshotSuite } from "./suite/snapshot.suite.ts";
 import { unchangedSuite } from "./suite/unchanged.suite.ts";
@@ -18,6 +19,7 @@ export function storageSuite(name: string, create: () => Promise<StorageHarness>
     sessionSuite(suite);
     baseSuite(suite);
     headSuite(suite);
+    journalsSuite(suite);
     snapshotSuite(suite);
     dependencySuite(suite);
     unchangedSuite(suite);

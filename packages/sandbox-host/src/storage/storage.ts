@@ -91,12 +91,31 @@ export interface View extends AsyncDisposable {
 }
 
 /** What the storage holds for one session, found by looking, not by remembering. */
-export interface SessionInventory {
+/** What there is of a session. */
+export interface SessionPresence {
   readonly token: string;
-  readonly marks: Marks;
-  readonly heads: readonly (HeadRef & { readonly mounted: "yes" | "no"; readonly marks: Marks })[];
-  /** Names only, oldest first. */
+  readonly heads: readonly (HeadRef & { readonly mounted: "yes" | "no" })[];
+  /** Names only. */
   readonly snapshots: readonly string[];
+}
+
+/** The same and what it was marked with; snapshots are the oldest first. */
+export interface SessionInventory extends SessionPresence {
+  readonly marks: Marks;
+  readonly heads: readonly (SessionPresence["heads"][number] & { readonly marks: Marks })[];
+}
+
+export interface JournalsSpec {
+  readonly token: string;
+  /** What all files there may take together. The first bound stays. */
+  readonly quotaBytes: number;
+}
+
+/** Where the output of a session's processes is written to. */
+export interface Journals {
+  readonly path: string;
+  /** Who may touch the directory: everybody, or only a process that may hang, as with a head. */
+  readonly touch: "directly" | "by_worker";
 }
 
 export interface StorageStatus {
@@ -228,7 +247,19 @@ export interface Storage {
   /** What `usedBytes` answers, for all sessions at once, by token. */
   usedBytesOfAll(call: StorageCall): Promise<ReadonlyMap<string, number>>;
   /** Every session that carries this storage's mark. What is not ours is never listed. */
+  presence(call: StorageCall): Promise<readonly SessionPresence[]>;
+  /** The same sessions with their marks, which takes several times as long where there are many. */
   inventory(call: StorageCall): Promise<readonly SessionInventory[]>;
+
+  /**
+   * A directory of the session that is no part of its files, for what its processes write; made where it is not there. It
+   * takes no more than its bound, also while no service runs, where bounds are enforced. It goes with the session, and
+   * when the session is shrunk.
+   */
+  openJournals(spec: JournalsSpec, call: StorageCall): Promise<Journals>;
+
+  /** Brings everything that was written so far, by sandboxes too, to where a loss of power leaves it. */
+  flush(call: StorageCall): Promise<void>;
 
   /** Destroys all of this storage, for a home that is being removed. Needs no `open`; what is not there is gone. */
   destroyAll(call: StorageCall): Promise<void>;

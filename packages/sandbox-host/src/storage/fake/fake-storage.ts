@@ -26,6 +26,7 @@ import type {
   Marks,
   Origin,
   Point,
+  SessionInventory,
   SnapshotInfo,
   Storage,
   StorageCall,
@@ -151,7 +152,10 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
     return bytesOnlyIn(await Promise.all(own.map(filesOf)), await Promise.all(bases.map(filesOf)));
   };
 
+  const journalsOf = (token: string): string => join(options.directory, "journals", token);
+  const removeJournals = (token: string): Promise<void> => rm(journalsOf(token), { recursive: true, force: true });
   const removeSession = async (token: string, session: FakeSession): Promise<void> => {
+    await removeJournals(token);
     for (const head of [...session.heads.values()]) await removeHead(session, head);
     world.sessions.delete(token);
   };
@@ -303,6 +307,7 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         checkToken(token);
         const session = world.sessions.get(token);
         if (session === undefined) return;
+        await removeJournals(token);
         await (isPinned(world, session) ? shrinkPinned(world, token) : removeSession(token, session));
       }),
     collectHeads: (keep, call) => operate("collectHeads", call, () => collectHeads(world, keep)),
@@ -365,22 +370,15 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         const sizes = [...world.sessions].map(async ([token, session]) => [token, await bytesOf(session)] as const);
         return new Map(await Promise.all(sizes));
       }),
-    inventory: (call) =>
-      operate("inventory", call, () =>
-        Promise.resolve(
-          [...world.sessions].map(([token, { marks, heads, snapshots }]) => ({
-            token,
-            marks,
-            heads: [...heads.values()].map(({ head, mounted, marks: own }) => ({
-              token,
-              generation: head.generation,
-              mounted,
-              marks: own,
-            })),
-            snapshots: [...snapshots.keys()].filter((name) => !isViewSnapshot(name)),
-          })),
-        ),
-      ),
+    presence: (call) => operate("presence", call, () => Promise.resolve(listSessions(world))),
+    inventory: (call) => operate("inventory", call, () => Promise.resolve(listSessions(world))),
+    openJournals: ({ token }, call) =>
+      operate("openJournals", call, async () => {
+        sessionOf(world, token);
+        await mkdir(journalsOf(token), { recursive: true, mode: 0o700 });
+        return { path: journalsOf(token), touch: "directly" };
+      }),
+    flush: (call) => operate("flush", call, () => Promise.resolve()),
     destroyAll: (call) =>
       operate("destroyAll", call, async () => {
         state = "closed";
@@ -390,6 +388,20 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         await rm(options.directory, { recursive: true, force: true });
       }),
   };
+}
+
+function listSessions({ sessions }: World): readonly SessionInventory[] {
+  return [...sessions].map(([token, { marks, heads, snapshots }]) => ({
+    token,
+    marks,
+    heads: [...heads.values()].map(({ head, mounted, marks: own }) => ({
+      token,
+      generation: head.generation,
+      mounted,
+      marks: own,
+    })),
+    snapshots: [...snapshots.keys()].filter((name) => !isViewSnapshot(name)),
+  }));
 }
 
 /** By what it was made from; one that was promoted holds its origin itself. */

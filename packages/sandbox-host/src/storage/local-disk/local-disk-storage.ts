@@ -41,7 +41,7 @@ export interface LocalDiskStorageOptions {
 const UNDO_DEADLINE_MS = 60_000;
 /** Each is a child process that reads a whole tree. */
 const MEASURES_AT_ONCE = 4;
-const DIRECTORIES = ["sessions", "bases", "staging", "trash"] as const;
+const DIRECTORIES = ["sessions", "bases", "journals", "staging", "trash"] as const;
 
 /**
  * Sessions as copies in a directory of a plain disk: no snapshots, and quotas are remembered but not enforced.
@@ -184,6 +184,7 @@ export function createLocalDiskStorage(options: LocalDiskStorageOptions): Storag
   const destroySession: Storage["destroySession"] = (token, call) =>
     inTurn(`session ${token}`, call, async () => {
       checkToken(token);
+      await trees.remove(at("journals", token), call.signal);
       if ((await sessionRecord(token)) !== undefined) await discard(at("sessions", token), call.signal);
     });
 
@@ -326,7 +327,17 @@ export function createLocalDiskStorage(options: LocalDiskStorageOptions): Storag
       await Promise.all(Array.from({ length: MEASURES_AT_ONCE }, measureOn));
       return sizes;
     },
+    presence: inventory,
     inventory,
+    openJournals: ({ token }, call) =>
+      inTurn(`session ${token}`, call, async () => {
+        checkToken(token);
+        if ((await sessionRecord(token)) === undefined) throw sessionNotFound();
+        const path = at("journals", token);
+        await mkdir(path, { recursive: true, mode: 0o700 });
+        return { path, touch: "directly" };
+      }),
+    flush: async ({ signal }) => await trees.flush(at(), signal),
     destroyAll: (call) =>
       turns.pass(
         "open",

@@ -40,8 +40,18 @@ export function sessionSuite(suite: SuiteFixture): void {
       expect(await readFile(join(mounted.path, "kept"), "utf8")).toBe("yes");
     });
 
+    test("flushes what is mounted and what is not, as often as one likes", async () => {
+      const [head, idle] = [await newSession(), await newSession()];
+      await writeFile(join(head.path, "kept"), "yes");
+      await suite.storage.unmountHead(idle, call);
+      await suite.storage.flush(call);
+      await suite.storage.flush(call);
+      expect(await readFile(join(head.path, "kept"), "utf8")).toBe("yes");
+    });
+
     test("has to come first", async () => {
       const closed = suite.restarted();
+      await expectReason(closed.flush(call), "STORAGE_UNAVAILABLE");
       await expectReason(closed.inventory(call), "STORAGE_UNAVAILABLE");
       await expectReason(closed.destroySession("nobody", call), "STORAGE_UNAVAILABLE");
     });
@@ -196,6 +206,26 @@ export function sessionSuite(suite: SuiteFixture): void {
       const tokens = [...(await suite.storage.usedBytesOfAll(call)).keys()];
       expect(tokens).not.toContain(heads[0]!.token);
       expect(tokens.toSorted()).toEqual((await suite.storage.inventory(call)).map(({ token }) => token).toSorted());
+    });
+
+    test("tell which are there without their marks as with them", async () => {
+      const head = await newSession({ marks: { a: "1" } });
+      if (suite.storage.capabilities.snapshots === "supported") {
+        await suite.storage.seal(head, "p1", {}, call);
+        const view = await suite.storage.openView({ kind: "head", head }, call);
+        await view[Symbol.asyncDispose]();
+      }
+      const inventory = await suite.storage.inventory(call);
+      const present = await suite.storage.presence(call);
+      expect(present).toHaveLength(inventory.length);
+      for (const { token, heads, snapshots } of inventory) {
+        const same = present.find((session) => session.token === token);
+        expect(same?.heads.map(({ generation, mounted }) => [generation, mounted]).toSorted()).toEqual(
+          heads.map(({ generation, mounted }) => [generation, mounted]).toSorted(),
+        );
+        expect(same?.snapshots.toSorted()).toEqual(snapshots.toSorted());
+      }
+      expect(present.map(({ token }) => token)).toContain(head.token);
     });
   });
 

@@ -58,6 +58,8 @@ export interface Datasets {
   tree(root: string, signal: AbortSignal): Promise<readonly MarkedDataset[]>;
   /** Bytes taken by each of our datasets directly below the dataset, snapshots and descendants included. */
   usedBytesOfChildren(root: string, signal: AbortSignal): Promise<ReadonlyMap<string, number>>;
+  /** Names of the dataset and of all below it that is ours: one property of each is looked at, and nothing else. */
+  ownNames(root: string, signal: AbortSignal): Promise<readonly string[]>;
   /** Every filesystem and snapshot below the dataset, ours or not. */
   names(root: string, signal: AbortSignal): Promise<readonly string[]>;
   /** Every filesystem below the dataset, ours or not. */
@@ -140,6 +142,10 @@ export function createDatasets({ zfs, layout, clock, flavor }: DatasetsOptions):
       );
       return new Map(children.map(([name, properties]) => [name, parseBytes(properties.get("used")?.value)]));
     },
+    ownNames: async (root, signal) =>
+      [...(await get(["-r", HOME_PROPERTY, root], signal))].flatMap(([name, properties]) =>
+        isOurs(properties, layout) ? [name] : [],
+      ),
     names: async (root, signal) =>
       (await columns(["-t", "filesystem,snapshot", "-o", "name", root], signal)).flatMap(([name]) => name ?? []),
     lineages: async (root, signal) =>

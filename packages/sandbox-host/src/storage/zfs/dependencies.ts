@@ -4,6 +4,7 @@ import { checkHead, checkToken, headNotFound } from "../names.ts";
 import type { HeadRef, StorageCall } from "../storage.ts";
 import { storageError } from "./failure.ts";
 import { mountOf } from "./heads.ts";
+import { endJournals } from "./journals.ts";
 import { filesystemOf, headOf, shortName } from "./layout.ts";
 import { destroySession } from "./sessions.ts";
 import type { Outcome } from "./zfs-command.ts";
@@ -44,6 +45,7 @@ export async function shrinkSession(room: ZfsRoom, token: string, { signal }: St
     await destroySession(room, token, { signal });
     return;
   }
+  await endJournals(room, token, { patienceMs: room.limits.busyPatienceMs, signal });
   for (const { generation } of graph.heads) await unmount(room, { token, generation }, signal);
   for (let step = nextShrinkStep(graph); step !== undefined; step = nextShrinkStep(graph)) {
     await takeStep(room, { token, step, reach: "with-snapshots" }, signal);

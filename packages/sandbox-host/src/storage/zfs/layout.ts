@@ -27,6 +27,8 @@ export interface Layout {
   headMount(head: HeadRef): string;
   view(name: string): string;
   viewMount(name: string): string;
+  journalsOf(token: string): string;
+  journalsMount(token: string): string;
 }
 
 export interface LayoutOptions extends LayoutNames {
@@ -66,6 +68,8 @@ export function createLayout({ homeId, poolDirectory, mountRoot, ...names }: Lay
     view: (name) => `${views}/${name}`,
     // Two levels: whoever removes the place of one view must not remove the directory that the next is made in.
     viewMount: (name) => join(mountRoot, ".views", name, "files"),
+    journalsOf: (token) => `${pool}/journals/${token}`,
+    journalsMount: (token) => join(mountRoot, ".journals", token, "files"),
   };
 }
 

@@ -56,9 +56,9 @@ export async function openRoom(
   return { room, remounted };
 }
 
-/** Bases are not: nothing reads them there. Views are, as long as they are looked at. */
+/** Bases are not: nothing reads them there. Views are, as long as they are looked at, and journals are. */
 function isMountedAgain(dataset: string, layout: Layout, views: ReadonlySet<string>): boolean {
-  return views.has(dataset) || headOf(layout, dataset) !== undefined;
+  return views.has(dataset) || dataset.startsWith(`${layout.journals}/`) || headOf(layout, dataset) !== undefined;
 }
 
 /** Mounts what was mounted before the daemon died, one by one. Answers with the heads among it. */

@@ -1,9 +1,10 @@
 import { SandboxError } from "@turnbox/core";
 import { checkMarks, checkToken, firstRefquota, isViewSnapshot, sessionNotFound, snapshotInUse } from "../names.ts";
-import type { Head, Marks, SessionInventory, SessionSpec, StorageCall } from "../storage.ts";
-import type { Lineage, MarkedDataset } from "./datasets.ts";
+import type { Head, Marks, SessionInventory, SessionPresence, SessionSpec, StorageCall } from "../storage.ts";
+import type { Lineage } from "./datasets.ts";
 import { storageError } from "./failure.ts";
 import { cloneHead, endHead, type ResolvedOrigin, withOrigin } from "./heads.ts";
+import { endJournals } from "./journals.ts";
 import { generationOf, shortName } from "./layout.ts";
 import { markProperties, property, toProperties } from "./marks.ts";
 import { UNDO_DEADLINE_MS, type ZfsRoom } from "./zfs-room.ts";
@@ -77,9 +78,14 @@ export async function destroySession(room: ZfsRoom, token: string, { signal }: S
   const { datasets, layout, limits, clock } = room;
   const place = layout.session(token);
   const [present, lineages] = await Promise.all([datasets.tree(place, signal), datasets.lineages(layout.pool, signal)]);
+  const endOwnJournals = async (): Promise<void> => {
+    const isThere = lineages.some(({ name }) => name === layout.journalsOf(token));
+    if (isThere) await endJournals(room, token, { patienceMs: limits.destroyPatienceMs, signal });
+  };
   if (present.length === 0) {
     // Ours is gone; somebody else's is an error.
     await datasets.find(place, signal);
+    await endOwnJournals();
     return;
   }
   const within = (name: string): boolean => name.startsWith(`${place}/`);
@@ -92,6 +98,7 @@ export async function destroySession(room: ZfsRoom, token: string, { signal }: S
       "the session's place holds a dataset that is not this home's; it is left alone",
     );
   }
+  await endOwnJournals();
   const startedMs = clock.monotonicMs();
   const patienceMs = (): number => Math.max(0, limits.destroyPatienceMs - (clock.monotonicMs() - startedMs));
   for (const { name } of dependantsFirst(heads)) {
@@ -151,42 +158,56 @@ export async function usedBytesOfAll(
   return new Map([...places].map(([name, bytes]) => [name.slice(layout.sessions.length + 1), bytes]));
 }
 
-export async function inventory(
-  { datasets, layout, mounts }: ZfsRoom,
-  { signal }: StorageCall,
-): Promise<readonly SessionInventory[]> {
+export async function presence(room: ZfsRoom, { signal }: StorageCall): Promise<readonly SessionPresence[]> {
+  return await joinSessions(room, await room.datasets.ownNames(room.layout.sessions, signal));
+}
+
+export async function inventory(room: ZfsRoom, { signal }: StorageCall): Promise<readonly SessionInventory[]> {
+  const { datasets, layout } = room;
   const tree = await datasets.tree(layout.sessions, signal);
+  const marks = new Map(tree.map((dataset) => [dataset.name, dataset.marks]));
+  const sessions = await joinSessions(room, [...marks.keys()]);
+  return sessions.map(({ token, heads, snapshots }) => ({
+    token,
+    marks: marks.get(layout.session(token)) ?? {},
+    heads: heads.map((head) => ({ ...head, marks: marks.get(layout.head(head)) ?? {} })),
+    snapshots,
+  }));
+}
+
+/** Sessions, by the names of their datasets and snapshots. */
+async function joinSessions(
+  { layout, mounts }: ZfsRoom,
+  names: readonly string[],
+): Promise<readonly SessionPresence[]> {
   const mounted = new Set((await mounts.below(layout.mountRoot)).map(({ source }) => source));
   const tokenOf = (name: string): string => name.slice(layout.sessions.length + 1).split(/[/@]/)[0] ?? "";
   const bySession = Map.groupBy(
-    tree.filter(({ name }) => name !== layout.sessions),
-    ({ name }) => tokenOf(name),
+    names.filter((name) => name !== layout.sessions),
+    tokenOf,
   );
-  return [...bySession].flatMap(([token, datasetsOfIt]) => {
-    const place = datasetsOfIt.find(({ name }) => name === layout.session(token));
-    return place === undefined ? [] : [toInventory({ token, place, all: datasetsOfIt, mounted })];
-  });
+  return [...bySession].flatMap(([token, ofIt]) =>
+    ofIt.includes(layout.session(token)) ? [toPresence({ token, names: ofIt, mounted })] : [],
+  );
 }
 
-function toInventory(found: {
+function toPresence(found: {
   readonly token: string;
-  readonly place: MarkedDataset;
-  readonly all: readonly MarkedDataset[];
+  readonly names: readonly string[];
   readonly mounted: ReadonlySet<string>;
-}): SessionInventory {
-  const { token, place, all, mounted } = found;
+}): SessionPresence {
+  const { token, names, mounted } = found;
+  const [snapshots, filesystems] = [names.filter(isSnapshot), names.filter((name) => !isSnapshot(name))];
   return {
     token,
-    marks: place.marks,
-    heads: all.flatMap(({ name, kind, marks }) => {
-      const generation = kind === "filesystem" ? generationOf(name) : undefined;
+    heads: filesystems.flatMap((name) => {
+      const generation = generationOf(name);
       return generation === undefined
         ? []
-        : [{ token, generation, mounted: mounted.has(name) ? "yes" : "no", marks } as const];
+        : [{ token, generation, mounted: mounted.has(name) ? "yes" : "no" } as const];
     }),
-    snapshots: all
-      .filter(({ kind }) => kind === "snapshot")
-      .map(({ name }) => shortName(name))
-      .filter((name) => !isViewSnapshot(name)),
+    snapshots: snapshots.map(shortName).filter((name) => !isViewSnapshot(name)),
   };
 }
+
+const isSnapshot = (name: string): boolean => name.includes("@");

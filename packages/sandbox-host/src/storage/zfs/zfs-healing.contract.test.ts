@@ -65,6 +65,23 @@ describe("zfs-fuse that dies", () => {
   );
 
   it(
+    "has lost nothing of what was flushed, sealed or not",
+    async () => {
+      await using corner = await createPrivateCorner();
+      const storage = createStorage(corner);
+      await storage.open(call);
+      const head = await createSession(corner, storage, "t1");
+      const content = "x".repeat(300_000);
+      await writeFile(corner.seen(join(head.path, "work")), content);
+      await storage.flush(call);
+      await corner.killDaemon();
+      await storage.open(call);
+      expect(await readFile(corner.seen(join(head.path, "work")), "utf8")).toBe(content);
+    },
+    DEADLINE_MS,
+  );
+
+  it(
     "and was started again by somebody else leaves dead mounts, which are made good",
     async () => {
       await using corner = await createPrivateCorner();

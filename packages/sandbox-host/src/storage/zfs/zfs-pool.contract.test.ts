@@ -187,7 +187,7 @@ describe("a zfs home", () => {
         runner,
         home: place.home,
         poolSizeBytes: 1,
-        limits: { destroyPatienceMs: 200 },
+        limits: { resetPatienceMs: 200 },
       });
       await expect(impatient.destroyAll(call)).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
       expect(await readFile(join(place.head.path, "hello"), "utf8")).toBe("from the base");

@@ -27,6 +27,8 @@ export interface ZfsLimits {
   readonly busyPatienceMs: number;
   /** The same, while a session is destroyed. */
   readonly destroyPatienceMs: number;
+  /** The same, while everything is destroyed, for which no caller waits. */
+  readonly resetPatienceMs: number;
   /** How long flushing a head may take before a seal gives up. */
   readonly flushDeadlineMs: number;
 }

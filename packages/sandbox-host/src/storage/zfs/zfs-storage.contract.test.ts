@@ -18,7 +18,7 @@ storageSuite(
         runner,
         home,
         poolSizeBytes: 2 * 1024 ** 3,
-        limits: { busyPatienceMs: 1500, destroyPatienceMs: 3000 },
+        limits: { busyPatienceMs: 1500, destroyPatienceMs: 3000, resetPatienceMs: 15_000 },
       });
     const storage = restarted();
     await storage.open(call);

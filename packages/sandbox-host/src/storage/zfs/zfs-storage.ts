@@ -8,14 +8,24 @@ import { changedPaths } from "./changed-paths.ts";
 import { findDaemon } from "./daemon.ts";
 import { collectHeads, shrinkSession } from "./dependencies.ts";
 import { detectFlavor } from "./flavor.ts";
+import { flushAll } from "./flush-all.ts";
 import { createHead, destroyHead, headBytes, mountHead, unmountHead } from "./heads.ts";
+import { openJournals } from "./journals.ts";
 import { checkLayoutNames, type LayoutNames } from "./layout-names.ts";
 import { MOUNT_LOCK_PATH } from "./mount-lock.ts";
 import { createMounts } from "./mounts.ts";
 import { openRoom } from "./open-room.ts";
 import { makePlace } from "./place.ts";
 import { destroyPool } from "./pool.ts";
-import { createSession, destroySession, inventory, markSession, usedBytes, usedBytesOfAll } from "./sessions.ts";
+import {
+  createSession,
+  destroySession,
+  inventory,
+  markSession,
+  presence,
+  usedBytes,
+  usedBytesOfAll,
+} from "./sessions.ts";
 import { destroySnapshot, listSnapshots, seal } from "./snapshots.ts";
 import { createStatusProbe } from "./status.ts";
 import { isUnchanged } from "./unchanged.ts";
@@ -44,6 +54,7 @@ const DEFAULT_LIMITS: ZfsLimits = {
   quotaFactor: 3,
   busyPatienceMs: 3000,
   destroyPatienceMs: 15_000,
+  resetPatienceMs: 60_000,
   flushDeadlineMs: 30_000,
 };
 
@@ -125,7 +136,10 @@ export function createZfsStorage(options: ZfsStorageOptions): Storage {
     usedBytes: (token, call) => look(call, (r, c) => usedBytes(r, token, c)),
     headBytes: (head, call) => look(call, (r, c) => headBytes(r, head, c)),
     usedBytesOfAll: (call) => look(call, usedBytesOfAll),
+    presence: (call) => look(call, presence),
     inventory: (call) => look(call, inventory),
+    openJournals: (spec, call) => ofSession(spec.token, call, (r, c) => openJournals(r, spec, c)),
+    flush: (call) => look(call, flushAll),
     destroyAll: ({ signal }) =>
       turns.pass(
         "open",
@@ -148,7 +162,7 @@ async function destroyAll(
   if (!(await exists(options.home))) return;
   const layout = await makePlace(options);
   const flavor = await detectFlavor(zfs, signal);
-  const patience = { clock, flavor, patienceMs: limits.destroyPatienceMs, signal };
+  const patience = { clock, flavor, patienceMs: limits.resetPatienceMs, signal };
   if (flavor === "openzfs" || (await findDaemon({ zfs, mounts, clock, layout }, signal)) === "present") {
     for (const { source, path } of await mounts.below(layout.mountRoot)) {
       if (source.startsWith(`${layout.pool}/`)) await mounts.unmount({ dataset: source, path }, patience);

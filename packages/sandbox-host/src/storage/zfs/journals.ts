@@ -1,0 +1,67 @@
+import { mkdir } from "node:fs/promises";
+import { dirname } from "node:path";
+import { checkToken, sessionNotFound } from "../names.ts";
+import type { Journals, JournalsSpec, StorageCall } from "../storage.ts";
+import { storageError } from "./failure.ts";
+import { toProperties } from "./marks.ts";
+import type { MountTarget } from "./mounts.ts";
+import { FILE_PROPERTIES, type ZfsRoom } from "./zfs-room.ts";
+
+/** A dataset with a plain quota: whoever appends to a file in it is told that it is full, whether anybody watches or not. */
+export async function openJournals(
+  room: ZfsRoom,
+  { token, quotaBytes }: JournalsSpec,
+  { signal }: StorageCall,
+): Promise<Journals> {
+  checkToken(token);
+  const target = mountOf(room, token);
+  // One that is mounted is answered from the mount table alone.
+  if (!(await room.mounts.isMounted(target))) await ensureDataset(room, { token, quotaBytes, target }, signal);
+  await room.mounts.mount(target, signal);
+  return { path: target.path, touch: "by_worker" };
+}
+
+async function ensureDataset(
+  { zfs, datasets, layout }: ZfsRoom,
+  { token, quotaBytes, target }: JournalsSpec & { readonly target: MountTarget },
+  signal: AbortSignal,
+): Promise<void> {
+  const [session, present] = await Promise.all([
+    datasets.find(layout.session(token), signal),
+    datasets.find(target.dataset, signal),
+  ]);
+  if (session === undefined) throw sessionNotFound();
+  if (present !== undefined) return;
+  // What processes write is for the service alone.
+  await mkdir(dirname(target.path), { recursive: true, mode: 0o700 });
+  const settings = [...FILE_PROPERTIES, "exec=off", `quota=${quotaBytes}`, `mountpoint=${target.path}`];
+  const args = [
+    "create",
+    ...settings.flatMap((value) => ["-o", value]),
+    ...toProperties(layout.home, {}),
+    target.dataset,
+  ];
+  const isDone = async (probe: AbortSignal): Promise<boolean> =>
+    (await datasets.find(target.dataset, probe)) !== undefined;
+  const doing = "making a place for journals";
+  const outcome = await zfs.change({ program: "zfs", args, doing, isDone }, signal);
+  if (outcome.kind === "refused" && outcome.failure !== "exists") throw storageError(doing, outcome);
+}
+
+/** Ends the journals of a session; those that are not there are gone. */
+export async function endJournals(
+  room: ZfsRoom,
+  token: string,
+  { patienceMs, signal }: StorageCall & { readonly patienceMs: number },
+): Promise<void> {
+  const target = mountOf(room, token);
+  if ((await room.datasets.find(target.dataset, signal)) === undefined) return;
+  await room.mounts.unmount(target, { flavor: room.flavor, patienceMs, signal });
+  const outcome = await room.datasets.destroy(target.dataset, { reach: "with-snapshots", patienceMs, signal });
+  if (outcome.kind === "refused") throw storageError("destroying journals", outcome);
+  await room.mounts.removePlace(target.path, signal);
+}
+
+function mountOf({ layout }: ZfsRoom, token: string): MountTarget {
+  return { dataset: layout.journalsOf(token), path: layout.journalsMount(token) };
+}
