@@ -1,6 +1,5 @@
 import { spawn } from "node:child_process";
 import { mkdir, mkdtemp, readFile, readlink, rm, stat, symlink, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
@@ -8,18 +7,6 @@ import { ended, poll, processesWith, REPO } from "../support/process.ts";
 import { environment, startServer, type TestServer } from "../support/server.ts";
 
 const CLI = join(REPO, "packages/client/bin/turnbox.mjs");
-
-/** What is used of node-pty, which the host's package has. */
-interface Pty {
-  onData(listener: (text: string) => void): unknown;
-  onExit(listener: (end: { readonly exitCode: number }) => void): unknown;
-  write(text: string): void;
-  resize(columns: number, rows: number): void;
-  kill(signal?: string): void;
-}
-interface PtyModule {
-  spawn(file: string, args: readonly string[], options: Readonly<Record<string, unknown>>): Pty;
-}
 
 let server: TestServer;
 let scratch: string;
@@ -137,48 +124,6 @@ describe("processes by the command line", () => {
     process.kill(pid, "SIGKILL");
     expect([await followed, complaint]).toEqual([0, ""]);
     expect(output).toBe(Array.from({ length: 200 }, (_, index) => `${index + 1}\n`).join(""));
-  }, 120_000);
-
-  it("gives a shell a real terminal: its size, Ctrl-C, its exit code, and the user's terminal back", async () => {
-    const { spawn: spawnPty } = createRequire(join(REPO, "packages/sandbox-host/package.json"))(
-      "@lydell/node-pty",
-    ) as PtyModule;
-    // A shell of ours around it shows what state the terminal is left in.
-    const script = `"${process.execPath}" "${CLI}" shell work; echo "code=$?"; stty -a | grep -o -- '-\\?icanon'; echo over`;
-    const pty = spawnPty("/bin/bash", ["-c", script], { cols: 100, rows: 30, name: "xterm", env: cliEnvironment() });
-    let output = "";
-    pty.onData((text) => (output += text));
-    const over = new Promise<void>((resolve) => pty.onExit(() => resolve()));
-    const shows = (what: RegExp) => poll(String(what), () => (what.test(output) ? true : undefined), 30_000);
-    try {
-      await shows(/[#$] $/);
-      pty.write("stty size; tty\r");
-      await shows(/\r\n30 100\r\n/);
-      pty.resize(120, 40);
-      await poll("the new size", async () => {
-        pty.write("stty size\r");
-        return await poll("an answer", () => (output.includes("\r\n40 120\r\n") ? true : undefined), 1000).catch(
-          () => undefined,
-        );
-      });
-      pty.write("sleep 600; echo stat''us=$?\r");
-      await shows(/sleep 600/);
-      await poll("Ctrl-C to arrive", async () => {
-        pty.write("\u0003");
-        pty.write("echo sta''tus=$?\r");
-        return await poll("an answer", () => (output.includes("status=130") ? true : undefined), 1000).catch(
-          () => undefined,
-        );
-      });
-      pty.write("exit 5\r");
-      await shows(/code=5\r\n/);
-      await shows(/(^|[^-])icanon\r\nover/);
-      await over;
-    } catch (thrown) {
-      throw new Error(`the terminal showed: ${JSON.stringify(output)}`, { cause: thrown });
-    } finally {
-      pty.kill("SIGKILL");
-    }
   }, 120_000);
 });
 

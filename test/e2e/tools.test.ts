@@ -1,3 +1,6 @@
+import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { poll } from "../support/process.ts";
 import { startServer, type TestServer } from "../support/server.ts";
@@ -131,6 +134,20 @@ describe("the tools, on ZFS and gVisor", () => {
       content: "There is no git in this sandbox. Make sandboxes from template debian, which has it.\n",
     });
   });
+
+  it("run git inside, so that what a repository has configured runs nothing on the host (D13)", async () => {
+    const marker = join(tmpdir(), `turnbox-d13-${process.pid}`);
+    const git = '#!/bin/sh\necho "git of $(hostname)"\n';
+    await said("write_file", { path: "/usr/local/bin/git", content: git, create_dirs: true });
+    await said("bash", { cmd: "chmod +x /usr/local/bin/git" });
+    const config = `[core]\n\tfsmonitor = "touch ${marker}"\n[diff]\n\texternal = "touch ${marker}"\n`;
+    await said("write_file", { path: ".git/config", content: config, create_dirs: true });
+    await said("bash", { cmd: "mkdir -p .git/objects .git/refs; echo ref: refs/heads/main > .git/HEAD" });
+    for (const name of ["git_status", "git_diff", "git_log", "git_show"])
+      expect(await tool(name, {})).toMatchObject({ tier: 2, content: "git of turnbox\n" });
+    expect(existsSync(marker)).toBe(false);
+    await said("bash", { cmd: "rm -rf .git /usr/local/bin/git" });
+  }, 60_000);
 
   it("refuse what is not in the catalog, by name", async () => {
     expect(await tool("rm_rf", {})).toMatchObject({ code: "not_found" });

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { createPrivateCorner } from "../../packages/sandbox-host/src/storage/zfs/private-daemon.suite.ts";
-import { startHost, type TestHost } from "../support/host.ts";
+import { type Json, startHost, type TestHost } from "../support/host.ts";
 import {
   bash,
   completeTurn,
@@ -46,6 +46,16 @@ const allGone = async (host: TestHost, ...ids: readonly string[]): Promise<void>
   );
 };
 
+async function launch(host: TestHost, sessionId: string, cmd: string): Promise<string> {
+  const request = { sessionId, binary: "bash", args: ["-c", cmd] };
+  const { process } = await host.call("ProcessService/LaunchProcess", request);
+  return String((process as Json)["processId"]);
+}
+async function outputBytes(host: TestHost, sessionId: string, processId: string): Promise<unknown> {
+  const { process } = await host.call("ProcessService/GetProcessStatus", { sessionId, processId });
+  return (process as Json)["outputBytes"];
+}
+
 describe("the storage daemon", () => {
   it("that is killed is started again, and the sessions go on with all that was sealed under a new generation", async () => {
     await using place = await startInCorner();
@@ -57,6 +67,8 @@ describe("the storage daemon", () => {
       "busy",
       "echo sealed > /workspace/a; (while :; do date > /workspace/now; sleep 0.1; done) >/dev/null 2>&1 &",
     );
+    const talker = await launch(host, "busy", "echo kept; sleep 1000");
+    await poll("its output", async () => ((await outputBytes(host, "busy", talker)) === "5" ? true : undefined));
     const { snapshotId } = await completeTurn(host, "busy");
     await corner.killDaemon();
     const killedMs = performance.now();
@@ -69,6 +81,10 @@ describe("the storage daemon", () => {
       return ran?.exitCode === 0 ? ran.content : undefined;
     };
     expect(await poll("the session to work again", works)).toBe("sealed\n");
+    // What processes have written is there again, and more can be written.
+    expect(await outputBytes(host, "busy", talker)).toBe("5");
+    const next = await launch(host, "busy", "echo more");
+    await poll("new output", async () => ((await outputBytes(host, "busy", next)) === "5" ? true : undefined));
     process.stdout.write(
       `storage daemon: killed, and tools work again after ${Math.round(performance.now() - killedMs)} ms\n`,
     );
@@ -89,6 +105,8 @@ describe("the storage daemon", () => {
     await createSession(host, "s");
     await script(host, "s", "echo one > /workspace/a");
     await completeTurn(host, "s", "one");
+    // Their output lies in the storage; were it the host that looks at it, all its threads would hang.
+    for (let count = 0; count < 8; count += 1) await launch(host, "s", "while :; do echo x; sleep 0.1; done");
     await corner.signalDaemon("SIGSTOP");
     let pending: Promise<unknown>;
     try {

@@ -36,9 +36,9 @@ export async function findResidue(home: string, containerIds: readonly string[] 
   const datasets =
     pool === undefined
       ? []
-      : (await run("zfs", [...list, `${pool}/sessions`])).stdout
+      : (await run("zfs", [...list, `${pool}/sessions`, `${pool}/journals`])).stdout
           .split("\n")
-          .filter((name) => name.startsWith(`${pool}/sessions/`));
+          .filter((name) => /^[^/]+\/(sessions|journals)\//.test(name));
   const mounts = readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")
     .map((line) => line.split(" ")[4] ?? "")
