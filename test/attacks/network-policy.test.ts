@@ -245,6 +245,11 @@ describe("the policy of a sandbox", () => {
     expect(await denials(host, "open")).toContainEqual(
       expect.objectContaining({ destination: `${OTHER}:80/tcp`, rule: "in the deny list" }),
     );
+    const logged = async (): Promise<string | undefined> =>
+      (await readFile(join(host.dataDirectory, "host.log"), "utf8"))
+        .split("\n")
+        .find((line) => line.includes("a connection was refused") && line.includes(`${OTHER}:80/tcp`));
+    expect(await poll("the refusal in the host's log", logged, 60_000)).toContain('"sessionId":"open"');
     await allow(host, "open", {});
     expect(await reaches(host, "open", OTHER)).toBe(true);
     expect([containerOf(host, "open"), (await getSession(host, "open")).generation]).toEqual([container, generation]);

@@ -289,7 +289,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     outputs,
   });
   await adoptNetworks({ registry, network, log }, call);
-  const networkWatch = watchNetwork({ network, clock, log });
+  const networkWatch = watchNetwork({ registry, network, clock, log });
   const program: readonly [string, ...string[]] = runtime.kind === "gvisor" ? [INIT_PROGRAM] : ["busybox"];
   const relay = (port: number): readonly [string, ...string[]] => [...program, "nc", "127.0.0.1", String(port)];
   const ports = createPorts({

@@ -1,6 +1,7 @@
 import type { Clock } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Registry } from "../session/registry.ts";
+import { createDenialLog } from "./denial-log.ts";
 import type { Network } from "./network.ts";
 import { DENY_ALL } from "./policy.ts";
 
@@ -25,8 +26,9 @@ export async function adoptNetworks(
 
 const MEND_EVERY_MS = 5_000;
 
-/** Looks until disposed whether the rules are still there. */
+/** Looks until disposed whether the rules are still there, and logs what they refused. */
 export function watchNetwork(deps: {
+  readonly registry: Registry;
   readonly network: Network;
   readonly clock: Clock;
   readonly log: Logger;
@@ -34,10 +36,15 @@ export function watchNetwork(deps: {
   const { network, clock, log } = deps;
   const stop = new AbortController();
   const { signal } = stop;
+  const logDenials = createDenialLog(deps);
+  const look = async (): Promise<void> => {
+    await network.mend({ signal });
+    await logDenials({ signal });
+  };
   const watch = async (): Promise<void> => {
     while (!signal.aborted) {
-      await network.mend({ signal }).catch((err: unknown) => {
-        log.error({ err }, "the network of sandboxes could not be looked after");
+      await look().catch((err: unknown) => {
+        if (!signal.aborted) log.error({ err }, "the network of sandboxes could not be looked after");
       });
       await clock.sleep(MEND_EVERY_MS, { signal }).catch(() => undefined);
     }
