@@ -8,15 +8,16 @@ import { type Clock, type CommandRunner, SandboxError } from "@turnbox/core";
  *
  * The shell holds the FIFO open for both directions, so that the command sees no end of its input when a writer goes away;
  * on SIGUSR1 it lets go. `$1` is the directory, `$2` the output, the rest is the command. The outputs are opened one by
- * one, because gVisor does not take the same open file twice.
+ * one, because gVisor does not take the same open file twice. A wait that the signal broke off answers 138 whether the
+ * command lives or not, and answers the truth when asked again.
  *
  * Where the output grows beyond `$3` bytes, because no service takes care of it, the script `$4` is run, again and again.
  */
 const WAITER_SCRIPT = `
-dir=$1 out=$2 limit=$3 guard=$4 watcher=
+dir=$1 out=$2 limit=$3 guard=$4 watcher= broken=
 shift 4
 exec 3<>"$dir/input"
-trap 'exec 3>&-' USR1
+trap 'exec 3>&-; broken=1' USR1
 "$@" <"$dir/input" >>"$out" 2>>"$out" 3>&- &
 child=$!
 echo "$child" >"$dir/child.new" && mv "$dir/child.new" "$dir/child"
@@ -32,9 +33,10 @@ if [ -n "$guard" ]; then
 fi
 echo "$$" >"$dir/waiter.new" && mv "$dir/waiter.new" "$dir/waiter"
 while :; do
+  broken=
   wait "$child"
   code=$?
-  kill -0 "$child" 2>/dev/null || break
+  { [ -n "$broken" ] && [ "$code" -eq 138 ]; } || break
 done
 echo "$code" >"$dir/exit.new" && mv "$dir/exit.new" "$dir/exit"
 [ -z "$watcher" ] || kill "$watcher" 2>/dev/null`;

@@ -83,6 +83,13 @@ export function spawnSuite(started: () => Started, harnessOf: () => RuntimeHarne
     expect(await runtime.inspect(id, process, call)).toEqual({ kind: "exited", exitCode: 0 });
   });
 
+  it("tells how it ended, however often its input is ended at that moment", async () => {
+    const { runtime, programs, id } = setup();
+    const process = await spawn(runtime, id, programs.copiesInput());
+    await Promise.all(Array.from({ length: 20 }, () => runtime.endInput(id, process, call)));
+    expect(await ended(runtime, id, process)).toEqual({ kind: "exited", exitCode: 0 });
+  });
+
   it.each([SIGINT, SIGTERM, SIGKILL])("tells a process that signal %i ended from one that exited", async (signal) => {
     const { runtime, programs, id } = setup();
     const process = await spawn(runtime, id, programs.waits());
