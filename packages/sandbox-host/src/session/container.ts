@@ -74,6 +74,7 @@ export function createContainers(deps: {
 
   const find = async (session: Session): Promise<string> => {
     const call = { signal: session.lifetime.signal };
+    await session.returned;
     const { head } = session;
     const alive = await recorded(session, call);
     if (alive !== null) return alive;

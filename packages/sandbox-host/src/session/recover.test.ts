@@ -3,14 +3,22 @@ import type { Runtime } from "../runtime/runtime.ts";
 import type { SettleIntent } from "./intent.ts";
 import type { Reaper } from "./reaper.ts";
 import { recoverSessions } from "./recover.ts";
-import { createRegistry } from "./registry.ts";
+import { createRegistry, type Registry } from "./registry.ts";
 import { CALL, createRig, type Rig, snapshotOf } from "./rig.suite.ts";
 import type { Session } from "./session.ts";
 
 const nothing: SettleIntent = () => Promise.resolve();
 
 /** What a restart does on the records and files of the rig, with a registry of its own. */
-async function restart(rig: Rig, more: { readonly runtime?: Runtime; readonly settle?: SettleIntent } = {}) {
+async function restart(
+  rig: Rig,
+  more: {
+    readonly runtime?: Runtime;
+    readonly settle?: SettleIntent;
+    /** Called when sessions are served, before anything of them was looked at. */
+    readonly onServed?: (registry: Registry) => void;
+  } = {},
+) {
   const registry = createRegistry({ maxSessions: 0, events: rig.events });
   const removed: Session[] = [];
   const reaper: Reaper = {
@@ -19,6 +27,7 @@ async function restart(rig: Rig, more: { readonly runtime?: Runtime; readonly se
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
   const recovery = await recoverSessions({ ...rig, settle: nothing, ...more, registry, reaper }, CALL);
+  more.onServed?.(registry);
   return { ...(await recovery.done), registry, removed };
 }
 
@@ -77,6 +86,31 @@ describe("recoverSessions", () => {
     await rig.add({ phase: { kind: "destroying", sinceMs: 1 } });
     const { removed } = await restart(rig);
     expect(removed.map(({ row }) => row.phase.kind)).toEqual(["destroying", "destroying"]);
+  });
+
+  it("lets nothing run in a container before what an earlier service ran there has been ended", async () => {
+    await using rig = await createRig();
+    const { row } = await rig.add();
+    const ensured = await rig.containers.ensure(rig.registry.find(row.id)!, CALL);
+    const order: string[] = [];
+    let finding: Promise<unknown> = Promise.resolve();
+    const runtime: Runtime = {
+      ...rig.runtime,
+      quiesce: async () => {
+        // Long enough for a tool to get ahead, if it did not wait.
+        for (let round = 0; round < 50; round += 1) await new Promise((resolve) => void setImmediate(resolve));
+        order.push("ended");
+      },
+    };
+    await restart(rig, {
+      runtime,
+      onServed: (registry) => {
+        const session = registry.find(row.id)!;
+        finding = rig.containers.ensure(session, CALL).then((id) => order.push(id));
+      },
+    });
+    await finding;
+    expect(order).toEqual(["ended", ensured]);
   });
 
   it("looks into containers, a few at a time, and asks nothing about sessions without one", async () => {

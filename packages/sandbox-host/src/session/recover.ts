@@ -46,8 +46,9 @@ const LANES = 8;
  * service ran in them and waited for is ended. Datasets without a record are reported, never destroyed.
  *
  * It answers when all sessions are known, from the records alone, so that they can be served; the rest goes on behind
- * it. What was cut off in a session is ended before anything else in its serial order, and its tools wait for that. One
- * session that cannot be brought back is marked as failed and holds up no other.
+ * it. What was cut off in a session is ended before anything else in its serial order, and its tools wait for that and
+ * for the end of what ran in its container. One session that cannot be brought back is marked as failed and holds up no
+ * other.
  */
 export async function recoverSessions(deps: Deps, call: Call): Promise<Recovery> {
   const { registry, records, clock } = deps;
@@ -92,6 +93,7 @@ function queueReturn(
       closed?.[Symbol.dispose]();
     }
   });
+  session.returned = done.catch(() => undefined);
   return {
     session,
     begin: () => {

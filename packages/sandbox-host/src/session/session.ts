@@ -25,6 +25,8 @@ export interface Session {
   killTools(): void;
   /** An operation that failed and could not be undone; the next one in `serial` has to end it first. */
   leftover: IntentRow | null;
+  /** Settles when what an earlier service left running in it has been ended; until then nothing new runs there. */
+  returned: Promise<void>;
   /**
    * Makes the changed row durable together with the extras; the row in memory follows. Changes queue up. A phase moves
    * only along the transition table.
@@ -59,6 +61,7 @@ export function createSession(
     gate: createGate(),
     lifetime: new AbortController(),
     leftover: null,
+    returned: Promise.resolve(),
     commit: (change, extras = {}) =>
       commits.run(async () => {
         const next = change(row);
