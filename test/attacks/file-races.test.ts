@@ -4,6 +4,7 @@ import {
   readdirSync,
   readFileSync,
   realpathSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -168,13 +169,20 @@ describe("a directory that is exchanged with a link out, again and again (D16)",
   );
 });
 
-/** Makes what a removal took: the directory with something in it, and the link. */
+/**
+ * Makes what a removal took: the directory with something in it, and the link. The directory comes whole under its name,
+ * for a path through that name could lead out by itself.
+ */
 function restore(): void {
-  for (const name of ["d", "link"]) {
-    reasonOf(() => {
-      if (name === "link") symlinkSync(join(base, "outside"), join(work, name));
-      else mkdirSync(join(work, name, "deep"), { recursive: true });
-      return "made";
-    });
-  }
+  const made = mkdtempSync(join(work, "made-"));
+  mkdirSync(join(made, "deep"));
+  reasonOf(() => {
+    renameSync(made, join(work, "d"));
+    return "made";
+  });
+  rmSync(made, { recursive: true, force: true });
+  reasonOf(() => {
+    symlinkSync(join(base, "outside"), join(work, "link"));
+    return "made";
+  });
 }

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { readFileSync, realpathSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { createServer, type Server } from "node:net";
+import { connect, createServer, type Server } from "node:net";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { type Canary, createCanary } from "../support/canary.ts";
@@ -164,15 +165,18 @@ describe("code in a sandbox, on a real host", () => {
       );
       expect(opened.content).not.toMatch(/^0\n/);
       expect(connections).toBe(0);
+      // The machine itself gets through, and is counted.
+      for (const path of [join(root, "workspace/host.sock"), `\0${abstract}`]) await once(connect(path), "close");
+      expect(connections).toBe(2);
     } finally {
       for (const server of servers) server.close();
       await rm(join(root, "workspace/host.fifo"), { force: true });
     }
     expect(await script(host, "a", "mkfifo own; (echo through > own &); timeout 20 cat own")).toBe("through\n");
-    // One of its own is found: it takes datagrams, so a stream is the wrong type (EPROTOTYPE).
+    // One of its own is found: it takes datagrams only, so it refuses (ECONNREFUSED) where nothing else says ENOENT.
     const own =
-      "(syslogd -n >/dev/null 2>&1 &); until [ -S /dev/log ]; do sleep 0.1; done; sc u /dev/log; killall syslogd";
-    expect(await script(host, "a", own)).toBe("-91\n");
+      "(syslogd -n >/dev/null 2>&1 &); until [ -S /dev/log ]; do sleep 0.1; done; sc u /dev/log; sc u /dev/none; killall syslogd";
+    expect(await script(host, "a", own)).toBe("-111\n-2\n");
   }, 60_000);
 });
 
