@@ -246,7 +246,7 @@ export interface Storage {
   headBytes(head: HeadRef, call: StorageCall): Promise<number>;
   /** What `usedBytes` answers, for all sessions at once, by token. */
   usedBytesOfAll(call: StorageCall): Promise<ReadonlyMap<string, number>>;
-  /** Every session that carries this storage's mark. What is not ours is never listed. */
+  /** Every session that carries this storage's mark. What is not ours is never listed. Takes away what views have left. */
   presence(call: StorageCall): Promise<readonly SessionPresence[]>;
   /** The same sessions with their marks, which takes several times as long where there are many. */
   inventory(call: StorageCall): Promise<readonly SessionInventory[]>;

@@ -60,8 +60,6 @@ export interface Datasets {
   usedBytesOfChildren(root: string, signal: AbortSignal): Promise<ReadonlyMap<string, number>>;
   /** Names of the dataset and of all below it that is ours: one property of each is looked at, and nothing else. */
   ownNames(root: string, signal: AbortSignal): Promise<readonly string[]>;
-  /** Every filesystem and snapshot below the dataset, ours or not. */
-  names(root: string, signal: AbortSignal): Promise<readonly string[]>;
   /** Every filesystem below the dataset, ours or not. */
   lineages(root: string, signal: AbortSignal): Promise<readonly Lineage[]>;
   /** Ends a dataset that `find` has answered. `reach`: alone, or with its snapshots. A dataset that is gone is done. */
@@ -146,8 +144,6 @@ export function createDatasets({ zfs, layout, clock, flavor }: DatasetsOptions):
       [...(await get(["-r", HOME_PROPERTY, root], signal))].flatMap(([name, properties]) =>
         isOurs(properties, layout) ? [name] : [],
       ),
-    names: async (root, signal) =>
-      (await columns(["-t", "filesystem,snapshot", "-o", "name", root], signal)).flatMap(([name]) => name ?? []),
     lineages: async (root, signal) =>
       (await columns(["-t", "filesystem", "-o", "name,origin", root], signal)).flatMap(([name, origin]) =>
         name === undefined || origin === undefined ? [] : [{ name, origin }],

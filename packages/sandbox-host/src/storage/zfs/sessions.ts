@@ -158,10 +158,6 @@ export async function usedBytesOfAll(
   return new Map([...places].map(([name, bytes]) => [name.slice(layout.sessions.length + 1), bytes]));
 }
 
-export async function presence(room: ZfsRoom, { signal }: StorageCall): Promise<readonly SessionPresence[]> {
-  return await joinSessions(room, await room.datasets.ownNames(room.layout.sessions, signal));
-}
-
 export async function inventory(room: ZfsRoom, { signal }: StorageCall): Promise<readonly SessionInventory[]> {
   const { datasets, layout } = room;
   const tree = await datasets.tree(layout.sessions, signal);
@@ -176,7 +172,7 @@ export async function inventory(room: ZfsRoom, { signal }: StorageCall): Promise
 }
 
 /** Sessions, by the names of their datasets and snapshots. */
-async function joinSessions(
+export async function joinSessions(
   { layout, mounts }: ZfsRoom,
   names: readonly string[],
 ): Promise<readonly SessionPresence[]> {

@@ -76,11 +76,12 @@ export async function sweepViews(room: ZfsRoom, live: ReadonlySet<string>, signa
   }
 }
 
-/** The same for snapshots whose view is gone already. It has to look at every snapshot, so nobody should wait for it. */
-export async function sweepViewSnapshots(room: ZfsRoom, live: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
-  const { datasets, layout } = room;
-  for (const name of await datasets.names(layout.sessions, signal))
-    if (name.includes("@") && isLeft(name, live)) await removeSnapshot(room, name, signal);
+/** The same for snapshots whose view is gone already, among the names of everything there is: listing them takes long. */
+export async function sweepViewSnapshots(
+  room: ZfsRoom,
+  { names, live, signal }: StorageCall & { readonly names: readonly string[]; readonly live: ReadonlySet<string> },
+): Promise<void> {
+  for (const name of names) if (name.includes("@") && isLeft(name, live)) await removeSnapshot(room, name, signal);
 }
 
 function isLeft(snapshot: string, live: ReadonlySet<string>): boolean {

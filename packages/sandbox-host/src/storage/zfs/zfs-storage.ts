@@ -21,8 +21,8 @@ import {
   createSession,
   destroySession,
   inventory,
+  joinSessions,
   markSession,
-  presence,
   usedBytes,
   usedBytesOfAll,
 } from "./sessions.ts";
@@ -104,11 +104,6 @@ export function createZfsStorage(options: ZfsStorageOptions): Storage {
           const open = await openRoom(opening, signal);
           room = open.room;
           admission.open();
-          const sweep = look({ signal: AbortSignal.timeout(UNDO_DEADLINE_MS) }, (r, c) =>
-            sweepViewSnapshots(r, views.live, c.signal),
-          );
-          // What is left is found by the next one.
-          sweep.catch(() => undefined);
           return { remounted: open.remounted };
         },
         signal,
@@ -136,7 +131,16 @@ export function createZfsStorage(options: ZfsStorageOptions): Storage {
     usedBytes: (token, call) => look(call, (r, c) => usedBytes(r, token, c)),
     headBytes: (head, call) => look(call, (r, c) => headBytes(r, head, c)),
     usedBytesOfAll: (call) => look(call, usedBytesOfAll),
-    presence: (call) => look(call, presence),
+    presence: (call) =>
+      look(call, async (r, c) => {
+        const names = await r.datasets.ownNames(r.layout.sessions, c.signal);
+        const sweep = look({ signal: AbortSignal.timeout(UNDO_DEADLINE_MS) }, (again, { signal }) =>
+          sweepViewSnapshots(again, { names, live: views.live, signal }),
+        );
+        // What is left is found by the next one.
+        sweep.catch(() => undefined);
+        return await joinSessions(r, names);
+      }),
     inventory: (call) => look(call, inventory),
     openJournals: (spec, call) => ofSession(spec.token, call, (r, c) => openJournals(r, spec, c)),
     flush: (call) => look(call, flushAll),
