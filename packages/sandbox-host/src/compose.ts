@@ -220,8 +220,10 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const settle = createSettleIntent({ records, storage, runtime, log });
   const intents = createIntents({ records, settle, log });
   const sources = options.miniSources ?? { busybox: "/bin/busybox", bash: "/bin/bash-static" };
+  const composing = Promise.withResolvers<undefined>();
+  const recovering = { registry, records, events, storage, runtime, reaper, settle, clock, log };
   const [recovery] = await Promise.all([
-    recoverSessions({ registry, records, events, storage, runtime, reaper, settle, clock, log }, call),
+    recoverSessions({ ...recovering, composed: composing.promise }, call),
     templates.build(MINI, (directory) => fillMini(directory, { sources, runner, ...call }), call),
   ]);
   const reconcilingMs = clock.monotonicMs();
@@ -373,6 +375,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
       snapshotPrefix: config.snapshotPrefix,
     },
   };
+  composing.resolve(undefined);
   return {
     host,
     recovered,

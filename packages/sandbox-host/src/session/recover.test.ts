@@ -26,7 +26,10 @@ async function restart(
     pending: () => [],
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
-  const recovery = await recoverSessions({ ...rig, settle: nothing, ...more, registry, reaper }, CALL);
+  const recovery = await recoverSessions(
+    { ...rig, settle: nothing, composed: Promise.resolve(), ...more, registry, reaper },
+    CALL,
+  );
   more.onServed?.(registry);
   return { ...(await recovery.done), registry, removed };
 }

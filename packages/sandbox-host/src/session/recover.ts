@@ -19,6 +19,8 @@ interface Deps {
   readonly events: SessionEvents;
   readonly reaper: Reaper;
   readonly settle: SettleIntent;
+  /** Settles when the service is about to serve; the long look at the storage waits for that. */
+  readonly composed: Promise<void>;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -139,6 +141,7 @@ async function finish(
   });
   let quarantined: readonly string[] = [];
   await attempt(log, "records and storage could not be compared", async () => {
+    await deps.composed;
     const present = await deps.storage.presence(call);
     const found = new Map(present.map((place) => [place.token, place]));
     await inParallel(returning, LANES, async ({ session }) => {
