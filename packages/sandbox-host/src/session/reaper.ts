@@ -2,6 +2,7 @@ import { type Clock, hasReason, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Records } from "../record/records.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import { createPlaces } from "../storage/places.ts";
 import type { Storage } from "../storage/storage.ts";
 import { atMost } from "./at-most.ts";
 import type { Containers } from "./container.ts";
@@ -32,6 +33,8 @@ export interface Reaper extends AsyncDisposable {
 const FIRST_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 10_000;
 const ATTEMPT_TIMEOUT_MS = 60_000;
+/** More at once are slower, all together: each looks through the storage. */
+const AT_ONCE = 4;
 /** How long a stop of the service waits for attempts under way. */
 const STOP_MS = 2_000;
 
@@ -52,21 +55,32 @@ export function createReaper(deps: {
 }): Reaper {
   const { registry, records, storage, containers, runtime, husks, clock, log, reach } = deps;
   const removals = new Map<Session, { removal: Removal; readonly done: Promise<void> }>();
+  const places = createPlaces(AT_ONCE);
   const stop = new AbortController();
   const isStopping = (): boolean => stop.signal.aborted;
 
   const attempt = async (session: Session): Promise<void> => {
     // After whatever was under way: it has been told to stop.
     await session.serial.run(async () => {
-      const call = { signal: AbortSignal.any([stop.signal, AbortSignal.timeout(ATTEMPT_TIMEOUT_MS)]) };
-      await containers.end(session, call);
-      for (const id of strays(session)) await runtime.stop(id, call);
-      await reach("destroy.container_ended");
-      await removeFiles(session, call);
-      await reach("destroy.forgotten");
-      registry.remove(session);
-      await husks.collect(call);
+      const leave = await places.take(stop.signal);
+      try {
+        await removeAll(session, {
+          signal: AbortSignal.any([stop.signal, AbortSignal.timeout(ATTEMPT_TIMEOUT_MS)]),
+        });
+      } finally {
+        leave();
+      }
     });
+  };
+
+  const removeAll = async (session: Session, call: { readonly signal: AbortSignal }): Promise<void> => {
+    await containers.end(session, call);
+    for (const id of strays(session)) await runtime.stop(id, call);
+    await reach("destroy.container_ended");
+    await removeFiles(session, call);
+    await reach("destroy.forgotten");
+    registry.remove(session);
+    await husks.collect(call);
   };
 
   /** Where others were forked from the session, its files live on without it. */
