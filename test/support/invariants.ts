@@ -55,15 +55,16 @@ async function audit(host: TestHost): Promise<{ readonly recorded: Books; readon
 /** Destroys all sessions of the host; then nothing of any is on the machine. */
 export async function expectNothingLeft(host: TestHost): Promise<void> {
   const containers = readRecords(host.dataDirectory).sessions.flatMap(({ container }) => container ?? []);
-  for (const { sessionId } of await listSessions(host)) await destroy(host, sessionId);
+  const sessions = await listSessions(host);
+  for (const { sessionId } of sessions) await destroy(host, sessionId);
   let left: unknown;
   const look = async (): Promise<true | undefined> => {
-    const { sessions, snapshots, husks, intents } = readRecords(host.dataDirectory);
+    const { snapshots, husks, intents, ...records } = readRecords(host.dataDirectory);
     const residue = await findResidue(host.home, containers);
-    left = { sessions, snapshots, husks, intents, ...residue };
+    left = { sessions: records.sessions, snapshots, husks, intents, ...residue };
     return isEmpty(left as Readonly<Record<string, readonly unknown[]>>) ? true : undefined;
   };
-  await poll("everything to be gone", look, 60_000).catch(() => undefined);
+  await poll("everything to be gone", look, 60_000 + sessions.length * 1000).catch(() => undefined);
   expect(left).toEqual({ sessions: [], snapshots: [], husks: [], intents: [], ...NOTHING });
 }
 
