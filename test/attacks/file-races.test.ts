@@ -81,7 +81,7 @@ const OPERATION_KINDS: Readonly<Record<string, () => string>> = {
     perform((context) =>
       OPERATIONS.textTool(context, {
         tool: "edit_file",
-        parameters: { path: "d/f", old_string: "inside", new_string: "inside" },
+        parameters: { path: "d/f", old_string: "inside", new_string: "inside " },
       }),
     ),
   grep: () =>
