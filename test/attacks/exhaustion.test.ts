@@ -9,7 +9,7 @@ import { SYSCALL_PROGRAM } from "../support/syscall-program.ts";
 
 const MiB = 1024 * 1024;
 const DESTROY_MS = 5000;
-const FILES = IS_FULL ? 1_000_000 : 20_000;
+const FILES = IS_FULL ? 1_000_000 : 8_000;
 
 let host: TestHost;
 beforeAll(async () => {

@@ -14,7 +14,7 @@ import { expectNothingLeft } from "../support/invariants.ts";
 import { MMAP_WRITE } from "../support/mmap-write.ts";
 import { IS_FULL } from "../support/random.ts";
 
-const ROUNDS = IS_FULL ? 50 : 4;
+const ROUNDS = IS_FULL ? 50 : 2;
 
 let host: TestHost;
 beforeAll(async () => {
