@@ -13,9 +13,15 @@ export interface Husks {
   load(): Promise<void>;
   add(husk: HuskRow): void;
   all(): readonly HuskRow[];
-  /** Removes all that nothing depends on any more. One that cannot go yet is left for the next time. */
+  /**
+   * Removes all that nothing depends on any more. One that cannot go yet is left for the next time. Whoever asks while a
+   * collection runs shares the next one with all who ask by then: one look through the storage serves many removals.
+   */
   collect(call: { readonly signal: AbortSignal }): Promise<void>;
 }
+
+/** What one collection may take. */
+const COLLECT_TIMEOUT_MS = 60_000;
 
 export function createHusks(deps: {
   readonly records: Records;
@@ -24,6 +30,8 @@ export function createHusks(deps: {
 }): Husks {
   const { records, storage, log } = deps;
   const husks = new Map<string, HuskRow>();
+  let running: Promise<void> = Promise.resolve();
+  let waiting: Promise<void> | null = null;
 
   const remove = async ({ token }: HuskRow, call: { readonly signal: AbortSignal }): Promise<"gone" | "needed"> => {
     try {
@@ -39,24 +47,35 @@ export function createHusks(deps: {
     return "gone";
   };
 
+  /** Never rejects. */
+  const collectAll = async (call: { readonly signal: AbortSignal }): Promise<void> => {
+    // A husk may be all that another one waits for.
+    for (let progress = true; progress && !call.signal.aborted; ) {
+      progress = false;
+      for (const husk of husks.values()) {
+        try {
+          if ((await remove(husk, call)) === "gone") progress = true;
+        } catch (err) {
+          log.warn({ err, token: husk.token }, "what is left of a destroyed session cannot be removed yet");
+        }
+      }
+    }
+  };
+
   return {
     load: async () => {
       for (const husk of await records.call("listHusks", null)) husks.set(husk.token, husk);
     },
     add: (husk) => void husks.set(husk.token, husk),
     all: () => [...husks.values()],
-    collect: async (call) => {
-      // A husk may be all that another one waits for.
-      for (let progress = true; progress && !call.signal.aborted; ) {
-        progress = false;
-        for (const husk of husks.values()) {
-          try {
-            if ((await remove(husk, call)) === "gone") progress = true;
-          } catch (err) {
-            log.warn({ err, token: husk.token }, "what is left of a destroyed session cannot be removed yet");
-          }
-        }
-      }
+    collect: ({ signal }) => {
+      if (waiting !== null) return waiting;
+      const next = running.then(() => {
+        waiting = null;
+        return collectAll({ signal: AbortSignal.any([signal, AbortSignal.timeout(COLLECT_TIMEOUT_MS)]) });
+      });
+      [running, waiting] = [next, next];
+      return next;
     },
   };
 }

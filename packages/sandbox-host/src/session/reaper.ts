@@ -71,6 +71,7 @@ export function createReaper(deps: {
         leave();
       }
     });
+    await husks.collect({ signal: stop.signal });
   };
 
   const removeAll = async (session: Session, call: { readonly signal: AbortSignal }): Promise<void> => {
@@ -80,7 +81,6 @@ export function createReaper(deps: {
     await removeFiles(session, call);
     await reach("destroy.forgotten");
     registry.remove(session);
-    await husks.collect(call);
   };
 
   /** Where others were forked from the session, its files live on without it. */
