@@ -26,7 +26,7 @@ const KEYS: ReadonlyMap<number, number> = new Map([
   [SIGTSTP, 0x1a],
 ]);
 /** How long the answer waits for the end of a process that cannot refuse it. */
-const DEATH_MS = 5_000;
+const DEATH_MS = 30_000;
 const POLL_MS = 10;
 
 export function createKillProcess(deps: {

@@ -7,6 +7,7 @@ import type { SessionEvents } from "../session/events.ts";
 import type { Session } from "../session/session.ts";
 import { heldMark, type LaunchedProcess } from "./launched-process.ts";
 import type { Processes } from "./processes.ts";
+import { createThaw, type Thaw } from "./thaw.ts";
 
 /** What the output of one process may take before the process is stopped for as long as it takes to make room. */
 const HIGH_WATER_BYTES = 16 * 1024 * 1024;
@@ -45,6 +46,7 @@ export function startProcessWatch(deps: Deps): AsyncDisposable {
   const { signal } = stop;
   const busy = new Map<LaunchedProcess, Promise<void>>();
   const pace = createPace();
+  const thaw = createThaw(deps);
   const listener = deps.events.listen();
 
   const look = async (session: Session, process: LaunchedProcess): Promise<void> => {
@@ -53,7 +55,8 @@ export function startProcessWatch(deps: Deps): AsyncDisposable {
       await letGoOn(deps, process);
       await deps.processes.settle(session, process, { signal });
       if (process.row.end !== null) return;
-      if (pace.isDue(process)) await bound(deps, session, { process, signal, pace });
+      if (pace.isDue(process)) await bound(deps, process, { signal, pace, thaw });
+      await thaw.look(session, process, { signal: AbortSignal.any([signal, AbortSignal.timeout(SIGNAL_TIMEOUT_MS)]) });
       if (process.row.ready === "no" && process.row.started === "yes") await lookReady(deps, process, signal);
     } catch (err) {
       if (signal.aborted) return;
@@ -128,12 +131,13 @@ async function release(runtime: Runtime, process: LaunchedProcess): Promise<void
 
 async function bound(
   deps: Deps,
-  session: Session,
-  { process, signal, pace }: { readonly process: LaunchedProcess; readonly signal: AbortSignal; readonly pace: Pace },
+  process: LaunchedProcess,
+  { signal, pace, thaw }: { readonly signal: AbortSignal; readonly pace: Pace; readonly thaw: Thaw },
 ): Promise<void> {
   const { runtime, clock } = deps;
   const liveBytes = await process.journal.liveBytes();
   pace.note(process, liveBytes);
+  thaw.note(process, liveBytes);
   if (liveBytes < (deps.highWaterBytes ?? HIGH_WATER_BYTES)) return;
   const call = { signal: AbortSignal.timeout(SIGNAL_TIMEOUT_MS) };
   if (process.terminal === null) {
@@ -147,7 +151,6 @@ async function bound(
   } finally {
     if (process.terminal === null) await release(runtime, process);
   }
-  await thaw(deps, session, call);
 }
 
 interface Pace {
@@ -171,20 +174,6 @@ function createPace(): Pace {
       seen.set(process, { bytes, passes, left: passes });
     },
   };
-}
-
-/** An output that had outgrown everybody may have had its sandbox paused. What others have paused stays so. */
-async function thaw(
-  { runtime, containers }: Deps,
-  session: Session,
-  call: { readonly signal: AbortSignal },
-): Promise<void> {
-  if (session.row.phase.kind !== "active" || session.gate.isClosed) return;
-  using _place = session.gate.enter();
-  const { container } = session.row;
-  if (container === null || (await runtime.liveness(container, call)) !== "paused") return;
-  containers.suspect(session);
-  await containers.ensure(session, call);
 }
 
 /** Settles when all that follow have read everything, or have had the time to. */
