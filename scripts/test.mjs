@@ -2,7 +2,7 @@ import { main } from "./bootstrap/bootstrap.mjs";
 import { exitCodeOf } from "./bootstrap/child.mjs";
 import { parseArguments } from "./check/arguments.mjs";
 import { listChecks } from "./check/checks.mjs";
-import { runJestProject } from "./check/jest.mjs";
+import { runJestProject, runSideBySide } from "./check/jest.mjs";
 import { summarize, tallyCheck } from "./check/tally.mjs";
 
 async function runCheck(check, { run, print }) {
@@ -20,20 +20,32 @@ async function runCheck(check, { run, print }) {
   return tallyCheck({ name: check.name, code });
 }
 
+/** Unit tests use the processor, contract tests mostly wait for the storage: together they take the time of one. */
+const SIDE_BY_SIDE = ["contract", "unit"];
+
+function listTests({ projects, ...request }, context) {
+  const options = { ...context, ...request };
+  const areTogether = SIDE_BY_SIDE.every((name) => projects.includes(name));
+  const alone = projects.filter((name) => !areTogether || !SIDE_BY_SIDE.includes(name));
+  return [
+    ...(areTogether
+      ? [{ title: `tests: ${SIDE_BY_SIDE.join(" and ")}`, work: () => runSideBySide(SIDE_BY_SIDE, options) }]
+      : []),
+    ...alone.map((name) => ({ title: `tests: ${name}`, work: () => runJestProject(name, options) })),
+  ];
+}
+
 /** Every step runs, whatever failed before it: one run tells everything. */
 async function runAll(request, context) {
   const checks = request.withChecks ? listChecks(context.toolchain) : [];
   const steps = [
     ...checks.map((check) => ({ title: check.name, work: () => runCheck(check, context) })),
-    ...request.projects.map((name) => ({
-      title: `tests: ${name}`,
-      work: () => runJestProject(name, { ...context, ...request }),
-    })),
+    ...listTests(request, context),
   ];
   const tallies = [];
   for (const [index, step] of steps.entries()) {
     context.print(`\n=== ${index + 1}/${steps.length} ${step.title}`);
-    tallies.push(await step.work());
+    tallies.push(...[await step.work()].flat());
   }
   return tallies;
 }

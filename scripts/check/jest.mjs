@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { exitCodeOf } from "../bootstrap/child.mjs";
@@ -43,8 +43,8 @@ function guard(child, reportFile) {
 
 const nodeOptions = (env) => [env.NODE_OPTIONS, "--experimental-vm-modules", "--disable-warning=ExperimentalWarning"];
 
-/** Runs one jest project and answers its tally. Everything that it prints goes to stdout. */
-export async function runJestProject(name, { run, toolchain, jestArguments = [], env = {}, isWhole }) {
+/** Runs one jest project and answers its tally. Everything that it prints goes to the descriptor `output`. */
+export async function runJestProject(name, { run, toolchain, jestArguments = [], env = {}, isWhole, output = 1 }) {
   const folder = mkdtempSync(path.join(os.tmpdir(), "turnbox-test-"));
   const reportFile = path.join(folder, "report.json");
   const argv = [
@@ -56,7 +56,7 @@ export async function runJestProject(name, { run, toolchain, jestArguments = [],
   let watch;
   try {
     const end = await run(argv, {
-      stdio: ["ignore", 1, 1],
+      stdio: ["ignore", output, output],
       env: {
         ...env,
         NODE_OPTIONS: nodeOptions(toolchain.environment)
@@ -81,6 +81,26 @@ export async function runJestProject(name, { run, toolchain, jestArguments = [],
     return { ...tally, isTests: true };
   } finally {
     watch?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Runs two projects at the same time: the first one's output is seen at once, the second one's when it has ended. Answers
+ * both tallies.
+ */
+export async function runSideBySide([shown, kept], context) {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "turnbox-test-"));
+  const file = path.join(folder, "output");
+  const output = openSync(file, "w");
+  try {
+    const both = [runJestProject(shown, context), runJestProject(kept, { ...context, output })];
+    const tallies = await Promise.all(both);
+    context.print(`\n--- tests: ${kept}`);
+    context.print(readFileSync(file, "utf8"));
+    return tallies;
+  } finally {
+    closeSync(output);
     rmSync(folder, { recursive: true, force: true });
   }
 }

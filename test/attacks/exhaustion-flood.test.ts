@@ -2,14 +2,14 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { OnDisconnect } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
+import { OnDisconnect, ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import { type Json, Refusal, startHost, type TestHost } from "../support/host.ts";
 import { createSession, destroy, health, listSessions, listSnapshots, script } from "../support/host-calls.ts";
 import { expectConsistent, expectNothingLeft } from "../support/invariants.ts";
 import { poll, run } from "../support/process.ts";
 import { IS_FULL, SLACK } from "../support/random.ts";
 import { findPool } from "../support/residue.ts";
-import { toolClient } from "../support/tool-client.ts";
+import { hostClient } from "../support/host-client.ts";
 
 const MiB = 1024 * 1024;
 const FLOOD_MIB = IS_FULL ? 8192 : 32;
@@ -160,7 +160,7 @@ describe("a sandbox that never stops, on a real host", () => {
       const limits = { timeout: { seconds: BigInt(timeoutSeconds), nanos: 0 } };
       const params = { cmd: `sleep ${seconds}` };
       const call = { sessionId: "a", toolCallId: randomUUID(), toolName: "bash", params, onDisconnect, limits };
-      const asked = toolClient(host).executeTool(call, { signal: gone.signal });
+      const asked = hostClient(host, ToolService).executeTool(call, { signal: gone.signal });
       asked.catch(() => undefined);
       await poll("the tool to run", async () => ((await sleeping(seconds)) ? true : undefined));
       gone.abort();

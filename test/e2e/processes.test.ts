@@ -1,9 +1,8 @@
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { type Client, createClient } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
+import type { Client } from "@connectrpc/connect";
 import {
   type Process,
   ProcessExitReason,
@@ -11,6 +10,7 @@ import {
   ProcessState,
 } from "@turnbox/protocol/turnbox/host/v1/process_pb";
 import { startHost, type TestHost } from "../support/host.ts";
+import { hostClient } from "../support/host-client.ts";
 import { bash, createSession, script } from "../support/host-calls.ts";
 import { poll, run } from "../support/process.ts";
 import { findPool } from "../support/residue.ts";
@@ -28,22 +28,7 @@ afterAll(async () => {
 }, 120_000);
 
 /** A client of the host as it is served now. */
-function client(): Client<typeof ProcessService> {
-  const token = readFileSync(join(host.home, "token"), "utf8").trim();
-  return createClient(
-    ProcessService,
-    createConnectTransport({
-      baseUrl: host.url,
-      httpVersion: "2",
-      interceptors: [
-        (next) => (request) => {
-          request.header.set("authorization", `Bearer ${token}`);
-          return next(request);
-        },
-      ],
-    }),
-  );
-}
+const client = (): Client<typeof ProcessService> => hostClient(host, ProcessService);
 
 async function launch(script: string, more: object = {}): Promise<string> {
   const request = { sessionId: SESSION, binary: "bash", args: ["-c", script], ...more };

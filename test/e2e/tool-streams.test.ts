@@ -2,13 +2,13 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { ExitReason, type ToolProgress } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
+import { ExitReason, type ToolProgress, ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import { type Json, startHost, type TestHost } from "../support/host.ts";
 import { bash, createSession, script } from "../support/host-calls.ts";
 import { expectNothingLeft } from "../support/invariants.ts";
 import { poll } from "../support/process.ts";
 import { SLACK } from "../support/random.ts";
-import { toolClient } from "../support/tool-client.ts";
+import { hostClient } from "../support/host-client.ts";
 
 const MiB = 1024 * 1024;
 const READERS = 4;
@@ -44,7 +44,7 @@ describe("output of tools on a real host", () => {
   const call = (toolCallId: string, cmd: string) => ({ sessionId: "s", toolCallId, toolName: "bash", params: { cmd } });
 
   it("arrives whole and in order, 256 MiB of it, also over a stream that breaks, in bounded memory (attack 34)", async () => {
-    const tools = toolClient(host);
+    const tools = hostClient(host, ToolService);
     const before = residentBytes(host.pid);
     let peak = before;
     const watch = setInterval(() => (peak = Math.max(peak, residentBytes(host.pid))), 50);
@@ -91,7 +91,7 @@ describe("output of tools on a real host", () => {
   it("does not fill the host where readers stall, and the tools of readers that vanish are killed (attack 52, M4)", async () => {
     const leave = new AbortController();
     const before = residentBytes(host.pid);
-    const tools = Array.from({ length: READERS }, () => toolClient(host));
+    const tools = Array.from({ length: READERS }, () => hostClient(host, ToolService));
     const stalled = tools.map(async (client, index) => {
       const request = { call: { ...call(`stall-${index}`, "cat /dev/zero"), onDisconnect: 2 } };
       const stream = client.executeToolStream(request, leave)[Symbol.asyncIterator]();
@@ -115,7 +115,7 @@ describe("output of tools on a real host", () => {
   }, 60_000);
 
   it("ends with everything that the call has started when it is cancelled (attack 37, M10)", async () => {
-    const tools = toolClient(host);
+    const tools = hostClient(host, ToolService);
     const cmd = "trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 4321' & sleep 4321";
     const running = tools.executeTool(call("cancel", cmd));
     const sleeping = async (): Promise<string> => await script(host, "s", "ps | grep -c '[s]leep 4321' || true");
@@ -127,7 +127,7 @@ describe("output of tools on a real host", () => {
   }, 60_000);
 
   it("stays within the limits of its call: time, memory and what the result keeps", async () => {
-    const tools = toolClient(host);
+    const tools = hostClient(host, ToolService);
     const slow = await tools.executeTool({ ...call("slow", "sleep 100"), limits: { timeout: durationFromMs(300) } });
     expect([slow.exitCode, slow.exitReason]).toEqual([124, ExitReason.TIMED_OUT]);
     const greedy = "x=$(head -c 40000000 /dev/zero | tr '\\0' x); echo ${#x}";

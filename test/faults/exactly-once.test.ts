@@ -1,13 +1,14 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import { fromConnectError } from "@turnbox/core";
+import { ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import { startHost, type TestHost } from "../support/host.ts";
 import { completeTurn, createSession, rollBack, script } from "../support/host-calls.ts";
 import { expectNothingLeft } from "../support/invariants.ts";
 import { poll } from "../support/process.ts";
 import { createRandom, IS_FULL, SEED } from "../support/random.ts";
-import { toolClient } from "../support/tool-client.ts";
+import { hostClient } from "../support/host-client.ts";
 
 const CALLS = IS_FULL ? 10_000 : 120;
 const KILLS = IS_FULL ? 40 : 3;
@@ -18,11 +19,11 @@ const ATTEMPTS = 200;
 type Outcome = "done" | "unknown";
 
 /** One client for each start of the host. */
-function createClients(host: TestHost): { now(): ReturnType<typeof toolClient> } {
-  let current: { readonly url: string; readonly client: ReturnType<typeof toolClient> } | undefined;
+function createClients(host: TestHost): { now(): Client<typeof ToolService> } {
+  let current: { readonly url: string; readonly client: Client<typeof ToolService> } | undefined;
   return {
     now: () => {
-      if (current?.url !== host.url) current = { url: host.url, client: toolClient(host) };
+      if (current?.url !== host.url) current = { url: host.url, client: hostClient(host, ToolService) };
       return current.client;
     },
   };
@@ -117,7 +118,7 @@ describe("tool calls with duplicates, disconnects and kills of the host", () => 
     const sessionId = "back";
     await createSession(host, sessionId);
     const run = (id: string) =>
-      toolClient(host).executeTool({
+      hostClient(host, ToolService).executeTool({
         sessionId,
         toolCallId: id,
         toolName: "bash",

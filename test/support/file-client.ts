@@ -1,25 +1,9 @@
-import { join } from "node:path";
-import { type Client, createClient } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
-import { loadOrCreateHomeToken } from "@turnbox/core";
+import type { Client } from "@connectrpc/connect";
 import { FileService } from "@turnbox/protocol/turnbox/host/v1/file_pb";
 import type { TestHost } from "./host.ts";
+import { hostClient } from "./host-client.ts";
 
-/** A client of the host's files over a connection of its own, at the address that the host has now. */
-export function fileClient(host: TestHost): Client<typeof FileService> {
-  const token = loadOrCreateHomeToken(join(host.home, "token")).reveal();
-  const transport = createConnectTransport({
-    baseUrl: host.url,
-    httpVersion: "2",
-    interceptors: [
-      (next) => async (request) => {
-        request.header.set("authorization", `Bearer ${token}`);
-        return await next(request);
-      },
-    ],
-  });
-  return createClient(FileService, transport);
-}
+export const fileClient = (host: TestHost): Client<typeof FileService> => hostClient(host, FileService);
 
 /** A client stream of a header and a body. */
 export async function* uploadOf<Header>(header: Header, body: Uint8Array, pieceBytes = 64 * 1024) {

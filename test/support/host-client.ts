@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
+import type { DescService } from "@bufbuild/protobuf";
 import { loadOrCreateHomeToken } from "@turnbox/core";
-import { ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import type { TestHost } from "./host.ts";
 
-/** A client of the host's tools over a connection of its own, at the address that the host has now. */
-export function toolClient(host: TestHost): Client<typeof ToolService> {
+/** A client of one of the host's services over a connection of its own, at the address that the host has now. */
+export function hostClient<S extends DescService>(host: Pick<TestHost, "home" | "url">, service: S): Client<S> {
   const token = loadOrCreateHomeToken(join(host.home, "token")).reveal();
   const transport = createConnectTransport({
     baseUrl: host.url,
@@ -18,5 +18,5 @@ export function toolClient(host: TestHost): Client<typeof ToolService> {
       },
     ],
   });
-  return createClient(ToolService, transport);
+  return createClient(service, transport);
 }
