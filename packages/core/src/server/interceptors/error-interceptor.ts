@@ -1,5 +1,6 @@
-import type { Interceptor } from "@connectrpc/connect";
+import { ConnectError, type Interceptor } from "@connectrpc/connect";
 import type { Clock } from "../../clock/clock.ts";
+import { SandboxError } from "../../error/sandbox-error.ts";
 import type { Log } from "../../log/log.ts";
 import { createLogThrottle } from "../../log/log-throttle.ts";
 import { requestIdOf } from "../call-context.ts";
@@ -15,7 +16,7 @@ export function createErrorInterceptor({ log, clock }: { readonly log: Log; read
   return (next) => async (request) => {
     const requestId = requestIdOf({ values: request.contextValues });
     const answer = (thrown: unknown): unknown => {
-      const failure = toFailure(thrown, requestId);
+      const failure = toFailure(hasLeft(thrown, request.signal) ? left() : thrown, requestId);
       if ("internalCause" in failure) {
         const admitted = throttle.admit();
         if (admitted !== undefined) {
@@ -33,6 +34,15 @@ export function createErrorInterceptor({ log, clock }: { readonly log: Log; read
     }
   };
 }
+
+/**
+ * Whether the work ended because its caller did: a stream that was reset ends its call with what the protocol layer makes
+ * of the reset's code, and some clients use a code that means an internal error.
+ */
+const hasLeft = (thrown: unknown, signal: AbortSignal): boolean =>
+  signal.aborted && thrown === signal.reason && thrown instanceof ConnectError;
+
+const left = (): SandboxError => new SandboxError("CANCELLED", "the caller has left");
 
 async function* mapFailure<T>(stream: AsyncIterable<T>, answer: (thrown: unknown) => unknown): AsyncIterable<T> {
   try {
