@@ -6,7 +6,7 @@ const common = {
   extensionsToTreatAsEsm: [".ts"],
   moduleNameMapper: {
     "^@turnbox/protocol/(.*)$": "<rootDir>/packages/protocol/src/gen/$1.ts",
-    "^@turnbox/core/(server|testing)$": "<rootDir>/packages/core/src/$1/index.ts",
+    "^@turnbox/core/(metrics|server|testing|trace)$": "<rootDir>/packages/core/src/$1/index.ts",
     "^@turnbox/([a-z-]+)$": "<rootDir>/packages/$1/src/index.ts",
   },
   transform: {
@@ -29,9 +29,11 @@ export default {
   // Many tests start a whole host with its worker processes, and the machine may be busy. No project has its own.
   testTimeout: 30_000,
   projects: [
-    project("unit", ["<rootDir>/packages/*/src/**/*.test.ts", "<rootDir>/test/house/**/*.test.ts"], {
-      testPathIgnorePatterns: ["\\.contract\\.test\\.ts$", "/node_modules/"],
-    }),
+    project(
+      "unit",
+      ["<rootDir>/packages/*/src/**/*.test.ts", "<rootDir>/test/house/**/*.test.ts", "<rootDir>/test/sim/**/*.test.ts"],
+      { testPathIgnorePatterns: ["\\.contract\\.test\\.ts$", "/node_modules/"] },
+    ),
     project("contract", ["<rootDir>/packages/*/src/**/*.contract.test.ts"]),
     project("e2e", ["<rootDir>/test/e2e/**/*.test.ts"]),
     project("faults", ["<rootDir>/test/faults/**/*.test.ts"]),

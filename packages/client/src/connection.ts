@@ -27,7 +27,14 @@ const PING_INTERVAL_MS = 30_000;
 const PING_TIMEOUT_MS = 10_000;
 
 /** Connects lazily, on the first call, over HTTP/2. */
-export const createHttp2Connection: ConnectionFactory = (endpoint, peer) => {
+export const createHttp2Connection: ConnectionFactory = (endpoint, peer) => openHttp2(endpoint, peer, []);
+
+/** The same with something around each call, outermost first. */
+export function createHttp2ConnectionWith(interceptors: readonly Interceptor[]): ConnectionFactory {
+  return (endpoint, peer) => openHttp2(endpoint, peer, interceptors);
+}
+
+function openHttp2(endpoint: Endpoint, peer: Peer, interceptors: readonly Interceptor[]): Connection {
   const url = parseServiceUrl(endpoint.url);
   const sessions = new Http2SessionManager(url, {
     pingIntervalMs: PING_INTERVAL_MS,
@@ -37,7 +44,7 @@ export const createHttp2Connection: ConnectionFactory = (endpoint, peer) => {
     baseUrl: url,
     httpVersion: "2",
     sessionManager: sessions,
-    interceptors: [createTokenInterceptor(endpoint.token)],
+    interceptors: [...interceptors, createTokenInterceptor(endpoint.token)],
     readMaxBytes: READ_MAX_BYTES,
     // Most servers are on this machine, where packing costs more than it saves; tool output would wait for it.
     acceptCompression: [],
@@ -46,7 +53,7 @@ export const createHttp2Connection: ConnectionFactory = (endpoint, peer) => {
     sessions.abort();
   };
   return { transport: withSandboxErrors(transport, { peer, url }), close, [Symbol.dispose]: close };
-};
+}
 
 /** Sends the token with every call. */
 export function createTokenInterceptor(token: string): Interceptor {

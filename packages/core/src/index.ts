@@ -1,4 +1,5 @@
 export { type Clock, systemClock } from "./clock/clock.ts";
+export { createDeadline, type Deadline, type DeadlineOptions } from "./clock/deadline.ts";
 export { createChildCommandRunner } from "./command/child-command-runner.ts";
 export type {
   CommandExit,
@@ -30,6 +31,7 @@ export { hasErrno } from "./file/errno.ts";
 export { readIfThere } from "./file/read-if-there.ts";
 export { createLog, type Log, type LogOptions } from "./log/log.ts";
 export { createLogThrottle, type LogThrottle } from "./log/log-throttle.ts";
+export { type Around, aroundMethods, type AsyncMethodOf } from "./object/around-methods.ts";
 export { acquireHomeLock, type HomeLock } from "./process/home-lock.ts";
 export { type HomeInfo, openHome } from "./process/home-version.ts";
 export { type ParentWatchOptions, parentDeath } from "./process/parent-watch.ts";

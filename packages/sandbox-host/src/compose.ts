@@ -14,6 +14,8 @@ import { createChangeFiles } from "./file/change-files.ts";
 import { createSessionFiles } from "./file/session-files.ts";
 import { createFileWorkers } from "./file/workers.ts";
 import { findCommand } from "./doctor/find-command.ts";
+import { createAdmission } from "./fleet/admission.ts";
+import { createFence } from "./fleet/fence.ts";
 import { createHealth } from "./health/health.ts";
 import { createNetnsNetwork } from "./network/netns/netns-network.ts";
 import { createLookUp } from "./network/netns/look-up.ts";
@@ -217,6 +219,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     critThreshold: config.poolSpaceCritThreshold,
   });
   const { assertRoom } = health;
+  const [admission, fence] = await Promise.all([createAdmission({ records }), createFence({ records })]);
   const settle = createSettleIntent({ records, storage, runtime, log });
   const intents = createIntents({ records, settle, log });
   const sources = options.miniSources ?? { busybox: "/bin/busybox", bash: "/bin/bash-static" };
@@ -240,7 +243,19 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const sealing = createSealing({ records, intents, storage, clock, reach });
   const maxSnapshots = config.maxSnapshotsPerSession;
   const retention = createRetention({ registry, records, storage, intents, dropSnapshot: drop, log, maxSnapshots });
-  const turns = { registry, records, receipts, intents, storage, sealing, retention, assertRoom, log, reach };
+  const turns = {
+    registry,
+    records,
+    receipts,
+    intents,
+    storage,
+    sealing,
+    retention,
+    admission,
+    assertRoom,
+    log,
+    reach,
+  };
   const destroySession = createDestroySession({ reaper, clock, reach });
   const maker = createMaker({ registry, records, events, storage, clock, destroySession, reach });
   const pauseSession = createPauseSession({ runtime, containers, intents, clock, log, reach });
@@ -341,10 +356,13 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     receipts,
     templates,
     health,
+    admission,
+    fence,
     files: sessionFiles,
     changeFiles: createChangeFiles({ activity }),
+    fileWorkers,
     stopping: stopping.signal,
-    createSession: createCreateSession({ registry, records, receipts, templates, maker, assertRoom, reach }),
+    createSession: createCreateSession({ registry, records, receipts, templates, maker, admission, assertRoom, reach }),
     destroySession,
     pauseSession,
     resumeSession: createResumeSession({ containers, clock, reach }),

@@ -292,3 +292,8 @@ export function systemPath(): string {
 export function crashFile(): string | null {
   return process.env["TURNBOX_CRASH_FILE"] ?? null;
 }
+
+/** The standard variables that decide about traces. */
+export function tracingEnvironment(): Readonly<Record<string, string | undefined>> {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("OTEL_")));
+}

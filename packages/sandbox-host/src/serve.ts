@@ -11,11 +11,19 @@ import {
   SandboxError,
   systemClock,
 } from "@turnbox/core";
-import { createHealthBoard, createRpcHandler, listen, registerReflection } from "@turnbox/core/server";
-import { composeHost } from "./compose.ts";
-import { type HostConfig, loadConfig } from "./config.ts";
+import { createMetrics, createRpcMeter } from "@turnbox/core/metrics";
+import { createHealthBoard, createRpcHandler, listen, registerReflection, serveMetrics } from "@turnbox/core/server";
+import { openTracing } from "@turnbox/core/trace";
+import { composeBackends, composeHost, type HostOptions } from "./compose.ts";
+import { type HostConfig, loadConfig, tracingEnvironment } from "./config.ts";
+import { createFenceInterceptor } from "./rpc/fence-interceptor.ts";
+import { registerHostGauges } from "./rpc/metrics/host-gauges.ts";
+import { HOST_METRICS } from "./rpc/metrics/host-metrics.ts";
+import { meterHost } from "./rpc/metrics/meter-host.ts";
 import { createRoutes, HOST_FILES } from "./rpc/routes.ts";
+import { traceBackends, traceTools } from "./rpc/trace/trace-host.ts";
 import { createCrashOnRequest } from "./session/crash-point.ts";
+import { HOST_VERSION } from "./version.ts";
 
 export interface ServeOptions {
   /** The home that the token and the fleet's keys are in. */
@@ -55,24 +63,39 @@ export async function serve(options: ServeOptions): Promise<void> {
     clock: systemClock,
   });
 
+  await using tracing = await openTracing({
+    serviceName: "turnbox-sandbox-host",
+    version: HOST_VERSION,
+    env: tracingEnvironment(),
+    clock: systemClock,
+    onProblem: (message) => {
+      log.warn({ message }, "traces");
+    },
+  });
+  const parts: HostOptions = {
+    config,
+    dataDirectory,
+    log,
+    path: options.path,
+    ...(options.crashFile === null ? {} : { reach: createCrashOnRequest(options.crashFile) }),
+  };
   const shutdown = new AbortController();
   await using composed = await composeHost(
-    {
-      config,
-      dataDirectory,
-      log,
-      path: options.path,
-      ...(options.crashFile === null ? {} : { reach: createCrashOnRequest(options.crashFile) }),
-    },
+    tracing.state === "off" ? parts : { ...parts, backends: traceBackends(await composeBackends(parts), tracing) },
     { signal: options.stop },
   );
   const board = createHealthBoard();
-  const routes = createRoutes(composed.host);
-  const handler = createRpcHandler({
+  const metrics = createMetrics(HOST_METRICS, { process: "shown" });
+  registerHostGauges(metrics, composed.host);
+  const routes = createRoutes(meterHost(traceTools(composed.host, tracing), metrics));
+  const calls = createRpcHandler({
     verifier,
     log,
     clock: systemClock,
+    meter: createRpcMeter(metrics, systemClock),
+    outerInterceptors: [tracing.server],
     shutdownSignal: shutdown.signal,
+    innerInterceptors: [createFenceInterceptor(composed.host.fence)],
     routes: (router) => {
       routes(router);
       board.register(router);
@@ -82,7 +105,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   await using server = await listen({
     host: config.bindAddress,
     port: options.port,
-    handler,
+    handler: serveMetrics(calls, { verifier, render: metrics.render }),
     keys: "present",
     drainMs: config.shutdownTimeout,
     ...(await tlsOf(config)),

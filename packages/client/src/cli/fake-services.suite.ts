@@ -33,13 +33,14 @@ import {
   ToolService,
 } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import { NOW_MS, type Services } from "./cli-harness.suite.ts";
+import { createFakeFleetService, type FleetWorld, newFleetWorld } from "./fleet/fake-fleet-service.suite.ts";
 
 export const HOST_URL = "http://127.0.0.1:7999";
 const at = (agoMs: number) => timestampFromMs(NOW_MS - agoMs);
 const refuse = (error: SandboxError) => toConnectError(error, "r1");
 
 /** What the services in memory were asked and how they answer. */
-export interface World {
+export interface World extends FleetWorld {
   created: { template: string; name: string; quotaBytes: bigint; labels: Record<string, string> }[];
   executed: ExecuteToolRequest[];
   cancelled: string[];
@@ -53,7 +54,6 @@ export interface World {
   exit: { exitCode?: number; exitReason: ExitReason; content?: string };
   hold: Promise<void>;
   unreachableInstances: string[];
-  hostUrls: string[];
   lifetimes: Pick<CreateSandboxRequest, "ttl" | "idleTimeout" | "onTimeout">[];
   forked: ForkSandboxRequest[];
   /** How many children are made; the rest fails. */
@@ -84,7 +84,7 @@ export const newWorld = (): World => ({
   exit: { exitCode: 0, exitReason: ExitReason.EXITED },
   hold: Promise.resolve(),
   unreachableInstances: [],
-  hostUrls: [HOST_URL],
+  ...newFleetWorld([HOST_URL]),
   lifetimes: [],
   forked: [],
   room: 100,
@@ -217,11 +217,7 @@ export const createServices = (world: World): Services => ({
         return { template: { name: world.imported.name, digest: "d".repeat(64), sizeBytes: 7n }, hosts: 1 };
       },
     });
-    router.service(FleetService, {
-      listInstances: () => ({
-        instances: world.hostUrls.map((url, index) => ({ instanceId: `i${String(index)}`, url })),
-      }),
-    });
+    router.service(FleetService, createFakeFleetService(world));
   },
   host: (router) => {
     router.service(ToolService, {

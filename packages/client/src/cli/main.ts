@@ -1,13 +1,15 @@
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline/promises";
 import { createChildCommandRunner, SandboxError, systemClock } from "@turnbox/core";
+import { openTracing } from "@turnbox/core/trace";
 import { type Environment, parseEnvironment } from "../config.ts";
-import { createHttp2Connection } from "../connection.ts";
+import { createHttp2ConnectionWith } from "../connection.ts";
 import { exitCodeOf } from "./exit-code.ts";
 import { createInterrupts } from "./interrupts.ts";
 import { createOutput } from "./output.ts";
 import { createTerminalInput } from "./process/terminal-input.ts";
 import { runCli } from "./run-cli.ts";
+import type { Surroundings } from "./surroundings.ts";
 
 const BROKEN_PIPE_EXIT = 141;
 
@@ -38,9 +40,18 @@ async function main(environment: Environment): Promise<number> {
   const path = environment.variables["PATH"];
   const runner = createChildCommandRunner(path === undefined ? {} : { path });
   using interrupts = createInterrupts(process, (exitCode) => process.exit(exitCode));
-  return await runCli(process.argv.slice(2), {
+  const version = ownVersion();
+  const args = process.argv.slice(2);
+  await using tracing = await openTracing({
+    serviceName: "turnbox-cli",
+    version,
+    env: environment.variables,
+    clock: systemClock,
+    onProblem: (message) => process.stderr.write(`traces: ${message}\n`),
+  });
+  const surroundings: Surroundings = {
     environment,
-    version: ownVersion(),
+    version,
     searchFrom: [import.meta.dirname, process.cwd()],
     stdin: createTerminalInput(process.stdin, runner),
     stdout: process.stdout,
@@ -49,9 +60,13 @@ async function main(environment: Environment): Promise<number> {
     clock: systemClock,
     runner,
     interrupts,
-    connect: createHttp2Connection,
-  });
+    connect: createHttp2ConnectionWith([tracing.client]),
+  };
+  // Arguments may be secrets; the verb is not.
+  return await tracing.span({ name: `turnbox ${verbIn(args)}`.trimEnd() }, () => runCli(args, surroundings));
 }
+
+const verbIn = ([first = ""]: readonly string[]): string => (/^[a-z]{1,20}$/.test(first) ? first : "");
 
 try {
   process.exitCode = await main(parseEnvironment(process.env));

@@ -10,6 +10,7 @@ import { registerDoctor } from "./verb/doctor.ts";
 import { registerDown } from "./verb/down.ts";
 import { registerExec } from "./verb/exec.ts";
 import { registerExtend } from "./verb/extend.ts";
+import { registerFleet } from "./verb/fleet.ts";
 import { registerFork } from "./verb/fork.ts";
 import { registerKill } from "./verb/kill.ts";
 import { registerLog } from "./verb/log.ts";
@@ -72,6 +73,7 @@ const VERBS = [
   registerRepair,
   registerRm,
   registerTemplate,
+  registerFleet,
 ];
 
 /** The whole command line. Parsing throws `CommanderError` instead of ending the process, and reports nothing itself. */

@@ -7,6 +7,7 @@ const NEVER_SENT: ReadonlySet<string> = new Set([
   "ENOTFOUND",
   "EAI_AGAIN",
   "EADDRNOTAVAIL",
+  "ERR_SOCKET_CONNECTION_TIMEOUT",
 ]);
 
 /** Whether a connection that failed with this code was never made, so that nothing was sent over it. */

@@ -1,37 +1,7 @@
 import { Code } from "@connectrpc/connect";
+import { row, type ReasonRow } from "./reason-row.ts";
 
-/**
- * What a caller may do after a failure.
- *
- * - `never`: the same request fails again; something about the request or the state has to change first.
- * - `after_delay`: nothing happened; the same request may be sent again, after `retry_after` where one is given.
- * - `if_idempotent`: it may have happened; send it again only under the same idempotency key.
- */
-export type Retry = "never" | "after_delay" | "if_idempotent";
-
-/** Whether the effect of the failed request took place. */
-export type Admitted = "yes" | "no" | "unknown";
-
-/** One row of the error table. */
-export interface ReasonRow {
-  /** The Connect (and gRPC) status code on the wire. */
-  readonly code: Code;
-  readonly retry: Retry;
-  /** What is known about the effect, unless the error itself says more. */
-  readonly admitted: Admitted;
-  /** When this is the answer, in one sentence. */
-  readonly meaning: string;
-  /** What to do about it, written for a person and for a model. */
-  readonly remedy: string;
-}
-
-const row = (code: Code, retry: Retry, meaning: string, remedy: string, admitted: Admitted = "no"): ReasonRow => ({
-  code,
-  retry,
-  admitted,
-  meaning,
-  remedy,
-});
+export type { Admitted, ReasonRow, Retry } from "./reason-row.ts";
 
 /**
  * Every reason Turnbox can fail for, and the only place that knows Connect codes. The table is total: a reason without
@@ -342,6 +312,19 @@ export const ERROR_TABLE = {
     "if_idempotent",
     "The sandbox-host did not answer.",
     "Send the request again under the same idempotency key.",
+    "unknown",
+  ),
+  HOST_CORDONED: row(
+    Code.Unavailable,
+    "after_delay",
+    "The host has been told by its fleet to take no new sessions.",
+    "Use another host, or send the request again when the host has been opened.",
+  ),
+  STORE_UNAVAILABLE: row(
+    Code.Unavailable,
+    "after_delay",
+    "The fleet's store (PostgreSQL) does not answer or cannot be written; the message says what was tried.",
+    "Wait and send the request again; see that the database server runs and can be reached from the orchestrator.",
     "unknown",
   ),
   EPOCH_STALE: row(

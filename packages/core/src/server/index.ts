@@ -20,3 +20,4 @@ export { REQUEST_ID_HEADER } from "./request-id.ts";
 export { createSubjectReader, sessionPart } from "./request-subject.ts";
 export { createRouterOptions, type ServerPolicy } from "./router-options.ts";
 export { createRpcHandler, type RpcHandlerOptions } from "./rpc-handler.ts";
+export { type MetricsRoute, serveMetrics } from "./serve-metrics.ts";

@@ -12,6 +12,7 @@ import { createHealthBoard } from "./health.ts";
 import { type ListenOptions, listen } from "./listen.ts";
 import { registerReflection } from "./reflection.ts";
 import { createRpcHandler, type RpcHandlerOptions } from "./rpc-handler.ts";
+import { type MetricsRoute, serveMetrics } from "./serve-metrics.ts";
 
 export const access = createTestAccess({ clock: systemClock });
 
@@ -48,12 +49,16 @@ function routes(seen: Seen) {
   };
 }
 
-export type Changes = Partial<Omit<ListenOptions, "handler">> & { readonly rpc?: Partial<RpcHandlerOptions> };
+export type Changes = Partial<Omit<ListenOptions, "handler">> & {
+  readonly rpc?: Partial<RpcHandlerOptions>;
+  readonly metrics?: MetricsRoute;
+};
 
-export async function startServer({ rpc = {}, ...changes }: Changes = {}) {
+export async function startServer({ rpc = {}, metrics, ...changes }: Changes = {}) {
   const seen: Seen = { cleanups: 0 };
   const admission = createAdmission(DEFAULT_ADMISSION_LIMITS, systemClock);
-  const handler = createRpcHandler({ ...access, clock: systemClock, admission, routes: routes(seen), ...rpc });
+  const calls = createRpcHandler({ ...access, clock: systemClock, admission, routes: routes(seen), ...rpc });
+  const handler = metrics === undefined ? calls : serveMetrics(calls, metrics);
   const server = await listen({ host: "127.0.0.1", port: 0, keys: "absent", handler, drainMs: 1000, ...changes });
   const interceptors = [access.bearer(access.homeToken)];
   const withSession = (

@@ -1,5 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
+import { codeToString } from "@connectrpc/connect/protocol-connect";
+import type { RpcMeter } from "../metrics/rpc-metrics.ts";
 import type { Secret } from "../secret/secret.ts";
 import { authorizeMethod } from "../token/authorize.ts";
 import { parseBearer } from "../token/bearer.ts";
@@ -20,13 +22,19 @@ export function placeOf(values: ContextValues): Place | undefined {
 export interface RequestGateOptions {
   readonly verifier: TokenVerifier;
   readonly admission: Admission;
+  /** Told of every call that is turned away here. */
+  readonly meter?: RpcMeter;
 }
 
 /**
  * What happens to a call on the strength of its headers alone, before a byte of its body is read: it gets an id, its
  * caller is known, may call the method at all, and there is room. A refused call costs neither parsing nor memory.
  */
-export function createRequestGate({ verifier, admission }: RequestGateOptions): (context: HandlerContext) => void {
+export function createRequestGate({
+  verifier,
+  admission,
+  meter,
+}: RequestGateOptions): (context: HandlerContext) => void {
   const admit = (context: HandlerContext): void => {
     const facts = methodFacts(context.method);
     const bearer = parseBearer(context.requestHeader.get("authorization"));
@@ -54,7 +62,9 @@ export function createRequestGate({ verifier, admission }: RequestGateOptions): 
     try {
       admit(context);
     } catch (thrown) {
-      throw toFailure(thrown, requestId).answer;
+      const { answer } = toFailure(thrown, requestId);
+      meter?.refuse(context.method, codeToString(answer.code));
+      throw answer;
     }
   };
 }

@@ -1,7 +1,8 @@
-import type { ConnectRouterOptions } from "@connectrpc/connect";
+import type { ConnectRouterOptions, Interceptor } from "@connectrpc/connect";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { Clock } from "../clock/clock.ts";
 import type { Log } from "../log/log.ts";
+import type { RpcMeter } from "../metrics/rpc-metrics.ts";
 import type { TokenVerifier } from "../token/token-verifier.ts";
 import { type Admission, createAdmission, DEFAULT_ADMISSION_LIMITS } from "./admission/admission.ts";
 import { admissionInterceptor } from "./interceptors/admission-interceptor.ts";
@@ -11,6 +12,7 @@ import {
   type DeadlineLimits,
 } from "./interceptors/deadline-interceptor.ts";
 import { createErrorInterceptor } from "./interceptors/error-interceptor.ts";
+import { createMeterInterceptor } from "./interceptors/meter-interceptor.ts";
 import { createScopeInterceptor } from "./interceptors/scope-interceptor.ts";
 import { createRequestGate } from "./request-gate.ts";
 
@@ -25,6 +27,12 @@ export interface ServerPolicy {
   readonly maxMessageBytes?: number;
   /** Its abort, with a `SandboxError` as reason, ends every call. */
   readonly shutdownSignal?: AbortSignal;
+  /** Told of every call. */
+  readonly meter?: RpcMeter;
+  /** What a server puts around the policy, outermost first: it sees what callers are answered. */
+  readonly outerInterceptors?: readonly Interceptor[];
+  /** What a server puts between the policy and its handlers, outermost first. */
+  readonly innerInterceptors?: readonly Interceptor[];
 }
 
 const DEFAULT_MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
@@ -37,7 +45,7 @@ const NEVER_COMPRESS_BYTES = 0xffff_ffff;
  * both go through the same gate and interceptors. gRPC-Web is off: browsers speak Connect.
  */
 export function createRouterOptions(policy: ServerPolicy): ConnectRouterOptions {
-  const { verifier, log, clock, deadlines = DEFAULT_DEADLINE_LIMITS } = policy;
+  const { verifier, log, clock, meter, deadlines = DEFAULT_DEADLINE_LIMITS } = policy;
   const admission = policy.admission ?? createAdmission(DEFAULT_ADMISSION_LIMITS, clock);
   const maxMessageBytes = policy.maxMessageBytes ?? DEFAULT_MAX_MESSAGE_BYTES;
   return {
@@ -48,13 +56,16 @@ export function createRouterOptions(policy: ServerPolicy): ConnectRouterOptions 
     writeMaxBytes: maxMessageBytes,
     acceptCompression: [compressionGzip],
     compressMinBytes: NEVER_COMPRESS_BYTES,
-    requestGate: createRequestGate({ verifier, admission }),
+    requestGate: createRequestGate({ verifier, admission, ...(meter === undefined ? {} : { meter }) }),
     // Outermost first. The place of a call outlasts its deadline: it is given back when the handler has ended.
     interceptors: [
+      ...(meter === undefined ? [] : [createMeterInterceptor(meter)]),
+      ...(policy.outerInterceptors ?? []),
       createErrorInterceptor({ log, clock }),
       createDeadlineInterceptor(deadlines, clock),
       admissionInterceptor,
       createScopeInterceptor(),
+      ...(policy.innerInterceptors ?? []),
     ],
     ...(policy.shutdownSignal === undefined ? {} : { shutdownSignal: policy.shutdownSignal }),
   };

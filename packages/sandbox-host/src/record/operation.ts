@@ -10,6 +10,7 @@ import {
   placeSnapshot,
   startCall,
 } from "./call-records.ts";
+import { keepAdmission, raiseEpoch } from "./fleet-records.ts";
 import { forgetProcess, listProcesses, putProcess } from "./process-records.ts";
 import type { HeadRef } from "../storage/storage.ts";
 import type { HuskRow, IntentRow, ProcessRow, ReceiptRow, SessionRow, SnapshotRow } from "./row.ts";
@@ -237,6 +238,10 @@ export const operations = {
       "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
     ).run(input.name, input.value);
   }),
+  /** Takes an epoch of the fleet's leader for known. Answers with the highest there is. */
+  raiseEpoch: operation("full", raiseEpoch),
+  /** Keeps what the leader of an epoch says about new sessions, unless a later leader is known. Answers with the highest. */
+  keepAdmission: operation("full", keepAdmission),
   /** A process that is about to be started. Its receipt is durable before it is. */
   startProcess: operation(
     "full",

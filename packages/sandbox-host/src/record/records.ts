@@ -10,6 +10,8 @@ import type { InputOf, OperationName, OutputOf } from "./operation.ts";
  * is as safe as its operation promises. A failure is `INTERNAL` and has changed nothing.
  */
 export interface Records extends AsyncDisposable {
+  /** Calls that are not settled. */
+  readonly pending: number;
   call<Name extends OperationName>(name: Name, input: InputOf<Name>): Promise<OutputOf<Name>>;
 }
 
@@ -67,6 +69,9 @@ export async function openRecords(path: string): Promise<Records> {
 
   await ask(0, () => undefined);
   return {
+    get pending() {
+      return pending.size;
+    },
     call: async (name, input) => {
       const id = nextId++;
       const request: Request = { id, name, input };

@@ -3,6 +3,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import { fromConnectError, type Secret, systemClock } from "@turnbox/core";
 import { createRouterOptions } from "@turnbox/core/server";
 import { createTestAccess, type TestAccess } from "@turnbox/core/testing";
+import { createFenceInterceptor } from "./fence-interceptor.ts";
 import type { Host } from "./host.ts";
 import { createRoutes } from "./routes.ts";
 
@@ -15,7 +16,12 @@ export interface HostAccess {
 
 export function accessTo(host: Host): HostAccess {
   const access = createTestAccess({ clock: systemClock });
-  const router = createRouterOptions({ verifier: access.verifier, log: access.log, clock: systemClock });
+  const router = createRouterOptions({
+    verifier: access.verifier,
+    log: access.log,
+    clock: systemClock,
+    innerInterceptors: [createFenceInterceptor(host.fence)],
+  });
   return {
     client: (service, token = access.homeToken) =>
       createClient(

@@ -77,6 +77,7 @@ export function toWireSession({ row, gate }: Session, facts: SessionFacts): Wire
     ...(idleTimeoutMs === null ? {} : { idleTimeout: durationFromMs(idleTimeoutMs) }),
     onTimeout: onTimeout === "pause" ? OnTimeout.PAUSE : OnTimeout.DESTROY,
     sessionId: row.id,
+    tenant: row.tenant,
     state: STATES[row.phase.kind],
     generation: row.generation,
     base: `${row.base.name}@${row.base.digest}`,

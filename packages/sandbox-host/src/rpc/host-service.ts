@@ -8,6 +8,7 @@ import { toWireCapabilities } from "./convert.ts";
 import type { StorageStatus } from "../storage/storage.ts";
 import type { Host } from "./host.ts";
 import { getHostStats } from "./host-stats.ts";
+import { setAdmission, toWireAdmission } from "./set-admission.ts";
 import { deleteTemplate, importTemplate, listTemplates } from "./templates.ts";
 
 const STATUS = {
@@ -44,6 +45,7 @@ export function createHostService(host: Host): Partial<ServiceImpl<typeof HostSe
             lastError: removal.lastError,
           })),
         maxSessions: host.maxSessions,
+        admission: toWireAdmission(host.admission.state),
       };
     },
 
@@ -54,6 +56,8 @@ export function createHostService(host: Host): Partial<ServiceImpl<typeof HostSe
     listTemplates: listTemplates(host),
     importTemplate: importTemplate(host),
     deleteTemplate: deleteTemplate(host),
+
+    setAdmission: setAdmission(host),
   };
 }
 

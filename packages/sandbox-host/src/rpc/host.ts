@@ -1,7 +1,10 @@
 import type { Clock } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { ChangeFiles } from "../file/change-files.ts";
+import type { FileWorkers } from "../file/workers.ts";
 import type { SessionFiles } from "../file/session-files.ts";
+import type { Admission } from "../fleet/admission.ts";
+import type { Fence } from "../fleet/fence.ts";
 import type { Health } from "../health/health.ts";
 import type { Network } from "../network/network.ts";
 import type { Ports } from "../network/port/ports.ts";
@@ -43,8 +46,11 @@ export interface Host extends ProcessParts {
   readonly receipts: Receipts;
   readonly templates: Templates;
   readonly health: Health;
+  readonly admission: Admission;
+  readonly fence: Fence;
   readonly files: SessionFiles;
   readonly changeFiles: ChangeFiles;
+  readonly fileWorkers: Pick<FileWorkers, "stats">;
   /** Aborts when the host stops. */
   readonly stopping: AbortSignal;
   readonly createSession: CreateSession;

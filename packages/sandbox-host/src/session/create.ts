@@ -1,4 +1,5 @@
 import { newSessionId, parseSessionId, SandboxError } from "@turnbox/core";
+import type { Admission } from "../fleet/admission.ts";
 import type { Records } from "../record/records.ts";
 import type { SnapshotRow } from "../record/row.ts";
 import type { NetworkPolicy } from "../network/policy.ts";
@@ -45,6 +46,7 @@ export function createCreateSession(deps: {
   readonly receipts: Receipts;
   readonly templates: Templates;
   readonly maker: Maker;
+  readonly admission: Pick<Admission, "enter">;
   /** Throws `POOL_FULL` where the pool takes no new sessions. */
   readonly assertRoom: (call: Call) => Promise<void>;
   readonly reach: Reach;
@@ -56,6 +58,7 @@ export function createCreateSession(deps: {
     const made = await receipts.once<Made>(keyed, async (receiptOf) => {
       const id = request.sessionId === "" ? newSessionId() : parseSessionId(request.sessionId);
       return await fromBase(request, call, async (source) => {
+        using _entry = deps.admission.enter();
         await deps.assertRoom(call);
         using _place = registry.reserve(id);
         const { time, ports, networkPolicy, tenant, labels, env, limits, quotaBytes } = request;

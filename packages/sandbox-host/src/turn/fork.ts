@@ -1,4 +1,5 @@
 import { invalidArgument, newSessionId, parseSessionId, SandboxError, type SessionId } from "@turnbox/core";
+import type { Admission } from "../fleet/admission.ts";
 import type { Records } from "../record/records.ts";
 import type { SessionRow, SnapshotRow } from "../record/row.ts";
 import type { NetworkPolicy } from "../network/policy.ts";
@@ -70,6 +71,7 @@ export function createForkSession(deps: {
   readonly storage: Storage;
   readonly sealing: Sealing;
   readonly maker: Maker;
+  readonly admission: Pick<Admission, "enter">;
   readonly assertRoom: (call: Call) => Promise<void>;
   readonly reach: Reach;
 }): ForkSession {
@@ -87,6 +89,7 @@ export function createForkSession(deps: {
           assertForkable(session, request);
           await intents.settleLeftover(session);
           const given = request.snapshotId === null ? null : await findSnapshot(records, session, request.snapshotId);
+          using _entry = deps.admission.enter();
           await deps.assertRoom(call);
           using places = new DisposableStack();
           const origin = given ?? (await sealNow(session, call));

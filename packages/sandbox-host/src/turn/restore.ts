@@ -1,4 +1,5 @@
 import { newSessionId, parseSessionId } from "@turnbox/core";
+import type { Admission } from "../fleet/admission.ts";
 import type { Records } from "../record/records.ts";
 import { findMade, type Made } from "../session/create.ts";
 import type { Intents } from "../session/intent.ts";
@@ -34,6 +35,7 @@ export function createRestoreSnapshot(deps: {
   readonly intents: Intents;
   readonly storage: Storage;
   readonly maker: Maker;
+  readonly admission: Pick<Admission, "enter">;
   readonly assertRoom: (call: Call) => Promise<void>;
 }): RestoreSnapshot {
   const { registry, records, receipts, intents, maker } = deps;
@@ -50,6 +52,7 @@ export function createRestoreSnapshot(deps: {
           if (phase.kind !== "paused" && phase.kind !== "failed") assertActive(phase, "RestoreSnapshot");
           await intents.settleLeftover(session);
           const snapshot = await findSnapshot(records, session, request.snapshotId);
+          using _entry = deps.admission.enter();
           await deps.assertRoom(call);
           using _place = registry.reserve(id);
           const given = { id, labels: null, env: null, limits: {}, networkPolicy: null, ttlMs: null };

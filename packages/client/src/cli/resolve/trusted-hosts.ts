@@ -1,9 +1,7 @@
 import { SandboxError } from "@turnbox/core";
 import type { TurnboxClients } from "../../client.ts";
 import { isTrustedHost } from "../../config.ts";
-import { CALL_MS } from "../deadline.ts";
-
-const PAGE_SIZE = 1000;
+import { listInstances } from "./list-instances.ts";
 
 /** An instance whose host has an address. */
 export interface FleetHost {
@@ -16,17 +14,8 @@ export async function listHosts(
   server: TurnboxClients,
   { signal }: { readonly signal: AbortSignal },
 ): Promise<readonly FleetHost[]> {
-  const hosts: FleetHost[] = [];
-  let pageToken = "";
-  do {
-    const page = await server.fleet.listInstances(
-      { page: { pageSize: PAGE_SIZE, pageToken } },
-      { signal, timeoutMs: CALL_MS.read },
-    );
-    hosts.push(...page.instances.filter(({ url }) => url !== "").map(({ instanceId, url }) => ({ instanceId, url })));
-    pageToken = page.page?.nextPageToken ?? "";
-  } while (pageToken !== "");
-  return hosts;
+  const instances = await listInstances(server, { signal });
+  return instances.filter(({ url }) => url !== "").map(({ instanceId, url }) => ({ instanceId, url }));
 }
 
 /**

@@ -4,8 +4,8 @@ import { formatSandboxes } from "../format/sandbox-table.ts";
 import type { Invocation } from "../invocation.ts";
 import type { Output } from "../output.ts";
 import type { SandboxView } from "../sandbox-view.ts";
-import { writeTo } from "../surroundings.ts";
 import { afterLook, compareLooks, type Look, type SandboxEvent } from "./sandbox-events.ts";
+import { onScreen } from "./screen.ts";
 import { watchSandboxes } from "./watch-sandboxes.ts";
 
 export interface Watch {
@@ -56,34 +56,15 @@ function formatEvent({ event, sandbox }: SandboxEvent, at: string): string {
 const silence = ({ unreachableInstances }: Look): string =>
   `not answering, their sandboxes may be missing: ${unreachableInstances.join(", ")}`;
 
-/** The terminal's other screen, so that what was on it is there again afterwards; without a cursor. */
-const ENTER_SCREEN = "\u001b[?1049h\u001b[?25l";
-const LEAVE_SCREEN = "\u001b[?25h\u001b[?1049l";
-const FROM_THE_TOP = "\u001b[H";
-const CLEAR_LINE_END = "\u001b[K";
-const CLEAR_BELOW = "\u001b[J";
-
 async function showTable({ server, labels }: Watch, invocation: Invocation): Promise<void> {
   const { stdout, clock } = invocation.surroundings;
   let known: ReadonlyMap<string, SandboxView> = new Map();
-  await writeTo(stdout, ENTER_SCREEN);
-  try {
+  await onScreen(stdout, async (paint) => {
     for await (const look of watchSandboxes(server, labels, invocation)) {
       known = afterLook(known, look);
       const table = formatSandboxes([...known.values()], clock.nowMs());
       const remark = look.unreachableInstances.length === 0 ? "" : `${silence(look)}\n`;
-      await writeTo(stdout, paintScreen(`${table}${remark}`, stdout.rows));
+      await paint(`${table}${remark}`);
     }
-  } finally {
-    await writeTo(stdout, LEAVE_SCREEN);
-  }
-}
-
-/** Over what is there, without a flash; what does not fit is counted in the last line. 0 rows is what no terminal says. */
-export function paintScreen(text: string, rows = 0): string {
-  const lines = text.trimEnd().split("\n");
-  const shown = rows === 0 || lines.length < rows ? lines : lines.slice(0, Math.max(1, rows - 2));
-  const hidden = lines.length - shown.length;
-  const all = hidden === 0 ? shown : [...shown, `and ${String(hidden)} more`];
-  return `${FROM_THE_TOP}${all.map((line) => `${line}${CLEAR_LINE_END}\n`).join("")}${CLEAR_BELOW}`;
+  });
 }

@@ -6,6 +6,7 @@ import type { Invocation } from "../invocation.ts";
 import { listSandboxes } from "../resolve/resolve-sandbox.ts";
 import { type FleetHost, listHosts } from "../resolve/trusted-hosts.ts";
 import { toSandboxView } from "../sandbox-view.ts";
+import { createBell } from "./bell.ts";
 import type { Look } from "./sandbox-events.ts";
 
 /** How long to wait for word from a host before looking all the same. */
@@ -69,18 +70,4 @@ async function listen({ url }: FleetHost, { server, invocation, signal, ring }: 
   } catch {
     // The next look finds out what is wrong with the host, if anything is.
   }
-}
-
-/** Remembers that it was rung until it is reset. */
-function createBell() {
-  let ringing = Promise.withResolvers<undefined>();
-  return {
-    ring: (): void => {
-      ringing.resolve(undefined);
-    },
-    rung: (): Promise<undefined> => ringing.promise,
-    reset: (): void => {
-      ringing = Promise.withResolvers<undefined>();
-    },
-  };
 }

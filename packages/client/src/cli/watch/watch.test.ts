@@ -4,7 +4,7 @@ import { createHarness, type Harness, HOME_TOKEN } from "../cli-harness.suite.ts
 import { createServices, newWorld, type World } from "../fake-services.suite.ts";
 import type { SandboxView } from "../sandbox-view.ts";
 import { afterLook, compareLooks } from "./sandbox-events.ts";
-import { paintScreen } from "./show-watch.ts";
+import { paintScreen } from "./screen.ts";
 
 const view = (sandboxId: string, changes: Partial<SandboxView> = {}): SandboxView => ({
   sandboxId,
@@ -55,8 +55,12 @@ describe("compareLooks", () => {
 
 describe("paintScreen", () => {
   it("counts what does not fit", () => {
-    expect(paintScreen("h\n1\n2\n3\n", 4)).toBe("\u001b[Hh\u001b[K\n1\u001b[K\nand 2 more\u001b[K\n\u001b[J");
-    for (const rows of [4, 0, undefined]) expect(paintScreen("h\n1\n2\n", rows)).not.toContain("more");
+    expect(paintScreen("h\n1\n2\n3\n", { rows: 4 })).toBe("\u001b[Hh\u001b[K\n1\u001b[K\nand 2 more\u001b[K\n\u001b[J");
+    for (const size of [{ rows: 4 }, { rows: 0 }, {}]) expect(paintScreen("h\n1\n2\n", size)).not.toContain("more");
+  });
+
+  it("cuts lines that would wrap", () => {
+    expect(paintScreen("12345\n12\n", { columns: 3 })).toBe("\u001b[H123\u001b[K\n12\u001b[K\n\u001b[J");
   });
 });
 

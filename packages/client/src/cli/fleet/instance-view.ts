@@ -1,0 +1,69 @@
+import { DrainReason, type Instance, InstanceState } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
+import { formatAge } from "../format/duration.ts";
+import { formatSize } from "../format/size.ts";
+import { formatTable } from "../format/table.ts";
+import { printable } from "../printable.ts";
+import { enumWord, toIso } from "../sandbox-view.ts";
+
+/** The documented shape of an instance under `--json`. */
+export interface InstanceView {
+  readonly instanceId: string;
+  readonly state: string;
+  /** Why it is being emptied; null where it is not. */
+  readonly drainReason: string | null;
+  readonly cordoned: boolean;
+  readonly health: string;
+  readonly url: string | null;
+  readonly sessionCount: number;
+  /** Null means no limit. */
+  readonly maxSessions: number | null;
+  readonly poolAvailableBytes: number;
+  readonly image: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly launchedAt: string | null;
+  readonly message: string;
+}
+
+export function toInstanceView(instance: Instance): InstanceView {
+  const { instanceId, cordoned, health, url, sessionCount, maxSessions, image, labels, message } = instance;
+  return {
+    instanceId,
+    state: enumWord(InstanceState[instance.state]),
+    drainReason: instance.drainReason === DrainReason.UNSPECIFIED ? null : enumWord(DrainReason[instance.drainReason]),
+    cordoned,
+    health,
+    url: url === "" ? null : url,
+    sessionCount,
+    maxSessions: maxSessions === 0 ? null : maxSessions,
+    poolAvailableBytes: Number(instance.poolAvailableBytes),
+    image,
+    labels,
+    launchedAt: toIso(instance.launchedAt),
+    message,
+  };
+}
+
+export function formatInstances(instances: readonly InstanceView[], nowMs: number): string {
+  return formatTable(
+    ["INSTANCE", "STATE", "HEALTH", "SANDBOXES", "FREE", "AGE", "IMAGE", "NOTE"],
+    instances.map((instance) => [
+      instance.instanceId,
+      formatState(instance),
+      instance.health,
+      formatCount(instance),
+      formatSize(instance.poolAvailableBytes),
+      instance.launchedAt === null ? "" : formatAge(nowMs - Date.parse(instance.launchedAt)),
+      printable(instance.image),
+      printable(instance.message),
+    ]),
+  );
+}
+
+/** `ready`, `ready cordoned`, `draining (operator)`. */
+export function formatState({ state, drainReason, cordoned }: InstanceView): string {
+  if (drainReason !== null) return `${state} (${drainReason})`;
+  return cordoned ? `${state} cordoned` : state;
+}
+
+export const formatCount = ({ sessionCount, maxSessions }: InstanceView): string =>
+  maxSessions === null ? String(sessionCount) : `${String(sessionCount)}/${String(maxSessions)}`;

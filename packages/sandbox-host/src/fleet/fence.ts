@@ -1,0 +1,27 @@
+import { SandboxError } from "@turnbox/core";
+import type { Records } from "../record/records.ts";
+
+/**
+ * Keeps out orchestrators that no longer lead the fleet: the highest epoch that a command ever came with is remembered,
+ * over restarts, and commands of a lower one are refused.
+ */
+export interface Fence {
+  /** Answers when the epoch is on record as known. Throws `EPOCH_STALE` where a higher one is. */
+  pass(epoch: number): Promise<void>;
+}
+
+export async function createFence({ records }: { readonly records: Records }): Promise<Fence> {
+  let highest = await records.call("raiseEpoch", 0);
+  return {
+    pass: async (epoch) => {
+      if (epoch > highest) highest = Math.max(highest, await records.call("raiseEpoch", epoch));
+      if (epoch < highest) throw staleEpoch(epoch, highest);
+    },
+  };
+}
+
+export function staleEpoch(epoch: number, highest: number): SandboxError {
+  return new SandboxError("EPOCH_STALE", `the command has epoch ${epoch}, the fleet is at ${highest}`, {
+    metadata: { epoch: String(epoch), highest: String(highest) },
+  });
+}

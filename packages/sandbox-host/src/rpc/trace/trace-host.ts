@@ -1,0 +1,51 @@
+import { aroundMethods } from "@turnbox/core";
+import type { Tracing } from "@turnbox/core/trace";
+import type { Runtime } from "../../runtime/runtime.ts";
+import type { Storage } from "../../storage/storage.ts";
+import type { Host } from "../host.ts";
+
+const STORAGE = [
+  "createSession",
+  "createHead",
+  "mountHead",
+  "unmountHead",
+  "destroyHead",
+  "destroySession",
+  "seal",
+  "destroySnapshot",
+  "openView",
+] as const satisfies readonly (keyof Storage)[];
+
+const RUNTIME = ["start", "exec", "spawn", "pause", "resume", "stop"] as const satisfies readonly (keyof Runtime)[];
+
+/** The backends with a span for each step that takes time, where traces are wanted. */
+export function traceBackends<Backends extends { readonly storage: Storage; readonly runtime: Runtime }>(
+  backends: Backends,
+  tracing: Tracing,
+): Backends {
+  return {
+    ...backends,
+    storage: aroundMethods(backends.storage, STORAGE, tracing.around("storage")),
+    runtime: aroundMethods(backends.runtime, RUNTIME, tracing.around("runtime")),
+  };
+}
+
+/** The host with a span for each tool call. What a tool is given and answers stays out of it. */
+export function traceTools(host: Host, tracing: Tracing): Host {
+  if (tracing.state === "off") return host;
+  return {
+    ...host,
+    executeTool: (session, call) =>
+      tracing.span(
+        {
+          name: `tool ${call.toolName}`,
+          attributes: {
+            "turnbox.tool": call.toolName,
+            "turnbox.tool_call_id": call.callId,
+            "turnbox.session_id": session.row.id,
+          },
+        },
+        () => host.executeTool(session, call),
+      ),
+  };
+}
