@@ -1,5 +1,8 @@
 import { describe, expect, it } from "@jest/globals";
 import { IDEMPOTENCY_RETENTION_MS, type SandboxRow, type Store } from "./store.ts";
+import { instanceSuite } from "./instance.suite.ts";
+import { leaseSuite } from "./lease.suite.ts";
+import type { StoreUnderTest } from "./store-under-test.suite.ts";
 
 const CALL = { signal: new AbortController().signal };
 const KEY = { tenant: "t1", method: "CreateSandbox", key: "k1" };
@@ -16,31 +19,19 @@ const row = (sessionId: string, changes: Partial<SandboxRow> = {}): SandboxRow =
   ...changes,
 });
 
-/** The contract of `Store`. `create` answers with an empty store that the suite disposes of. */
-export function storeSuite(name: string, create: () => Promise<Store>): void {
+/** The contract of `Store`. */
+export function storeSuite(name: string, open: () => Promise<StoreUnderTest>): void {
+  const create = async (): Promise<Store> => (await open()).store;
+  leaseSuite(name, open);
+  instanceSuite(name, open);
   describe(`Store: ${name}`, () => {
-    it("keeps instances, and changes the one that is there", async () => {
-      await using store = await create();
-      const instance = { instanceId: "b", admission: "open", labels: { zone: "1" }, createdAtMs: 1 } as const;
-      await store.putInstance(instance, CALL);
-      await store.putInstance({ ...instance, instanceId: "a" }, CALL);
-      await store.putInstance({ ...instance, admission: "cordoned" }, CALL);
-      expect(await store.listInstances(CALL)).toEqual([
-        { ...instance, instanceId: "a" },
-        { ...instance, admission: "cordoned" },
-      ]);
-      await store.deleteInstance("a", CALL);
-      await store.deleteInstance("a", CALL);
-      expect(await store.listInstances(CALL)).toHaveLength(1);
-    });
-
     it("keeps a sandbox with everything that was said about it", async () => {
       await using store = await create();
       const sandbox = row("s1", { name: "web", labels: { app: "x" } });
       expect(await store.reserveSandbox(sandbox, CALL)).toEqual({ kind: "reserved" });
       expect(await store.getSandbox("s1", CALL)).toEqual(sandbox);
       expect(await store.getSandbox("s2", CALL)).toBeUndefined();
-      await store.placeSandbox({ sessionId: "s1", instanceId: "i1", phase: "created" }, CALL);
+      await store.placeSandbox({ sessionId: "s1", instanceId: "i1", phase: "created", from: undefined }, CALL);
       expect(await store.getSandbox("s1", CALL)).toEqual({ ...sandbox, instanceId: "i1", phase: "created" });
     });
 
@@ -65,7 +56,7 @@ export function storeSuite(name: string, create: () => Promise<Store>): void {
     it("lets the same session reserve again and leaves it as it is", async () => {
       await using store = await create();
       await store.reserveSandbox(row("s1", { name: "web" }), CALL);
-      await store.placeSandbox({ sessionId: "s1", instanceId: "i1", phase: "created" }, CALL);
+      await store.placeSandbox({ sessionId: "s1", instanceId: "i1", phase: "created", from: undefined }, CALL);
       expect(await store.reserveSandbox(row("s1", { name: "web" }), CALL)).toEqual({ kind: "reserved" });
       expect(await store.getSandbox("s1", CALL)).toMatchObject({ instanceId: "i1", phase: "created" });
     });
@@ -79,15 +70,57 @@ export function storeSuite(name: string, create: () => Promise<Store>): void {
 
     it("does not put a sandbox into the index by placing it", async () => {
       await using store = await create();
-      await store.placeSandbox({ sessionId: "s1", instanceId: "i1", phase: "created" }, CALL);
+      await store.placeSandbox({ sessionId: "s1", instanceId: "i1", phase: "created", from: undefined }, CALL);
       expect(await store.getSandbox("s1", CALL)).toBeUndefined();
+    });
+
+    it("places a sandbox only from where the caller knows it to be, and again where it is", async () => {
+      await using store = await create();
+      const place = (instanceId: string, from: string | undefined, phase: "creating" | "created" = "creating") =>
+        store.placeSandbox({ sessionId: "s1", instanceId, phase, from }, CALL);
+      expect(await place("i1", undefined)).toBe("changed");
+      await store.reserveSandbox(row("s1"), CALL);
+      expect(await place("i1", undefined)).toBe("placed");
+      expect(await place("i1", undefined)).toBe("placed");
+      expect(await place("i2", undefined)).toBe("changed");
+      expect(await place("i2", "i1", "created")).toBe("placed");
+      expect(await place("i2", undefined)).toBe("placed");
+      expect(await place("i1", "i3")).toBe("changed");
+      expect(await store.getSandbox("s1", CALL)).toMatchObject({ instanceId: "i2", phase: "created" });
+    });
+
+    it("finishes a key under the plan that it was begun with, and says where it was begun anew", async () => {
+      await using store = await create();
+      expect(await store.finishIdempotent(BEGIN, "result", CALL)).toBe("changed");
+      await store.beginIdempotent(BEGIN, CALL);
+      expect(await store.finishIdempotent({ ...BEGIN, plan: "another" }, "result", CALL)).toBe("changed");
+      expect(await store.finishIdempotent(BEGIN, "first", CALL)).toBe("finished");
+      expect(await store.finishIdempotent(BEGIN, "second", CALL)).toBe("finished");
+      expect(await store.beginIdempotent(BEGIN, CALL)).toEqual({ kind: "done", result: "first" });
+    });
+
+    it("withdraws a sandbox and its key together, unless somebody has placed it meanwhile", async () => {
+      await using store = await create();
+      const begin = (plan: string) => store.beginIdempotent({ ...KEY, payloadHash: "h", plan, nowMs: 1 }, CALL);
+      await begin("s1");
+      await store.reserveSandbox(row("s1", { name: "web" }), CALL);
+      await store.placeSandbox({ sessionId: "s1", instanceId: "i1", phase: "creating", from: undefined }, CALL);
+      expect(await store.withdrawSandbox({ sessionId: "s1", from: undefined, key: KEY }, CALL)).toBe("changed");
+      expect(await begin("s2")).toEqual({ kind: "pending", plan: "s1" });
+      expect(await store.withdrawSandbox({ sessionId: "s1", from: "i1", key: KEY }, CALL)).toBe("withdrawn");
+      expect(await store.withdrawSandbox({ sessionId: "s1", from: "i1", key: KEY }, CALL)).toBe("withdrawn");
+      expect(await store.getSandbox("s1", CALL)).toBeUndefined();
+      expect(await begin("s2")).toEqual({ kind: "begun" });
+      expect(await store.withdrawSandbox({ sessionId: "s1", from: undefined, key: KEY }, CALL)).toBe("withdrawn");
+      expect(await begin("s3")).toEqual({ kind: "pending", plan: "s2" });
+      expect(await store.reserveSandbox(row("s2", { name: "web" }), CALL)).toEqual({ kind: "reserved" });
     });
 
     it("lists a tenant's sandboxes in pages, also those of one instance", async () => {
       await using store = await create();
       for (const id of ["s3", "s1", "s2"]) await store.reserveSandbox(row(id), CALL);
       await store.reserveSandbox(row("s4", { tenant: "t2" }), CALL);
-      await store.placeSandbox({ sessionId: "s2", instanceId: "i1", phase: "created" }, CALL);
+      await store.placeSandbox({ sessionId: "s2", instanceId: "i1", phase: "created", from: undefined }, CALL);
       const ids = async (query: { after: string; limit: number; instanceId?: string }): Promise<readonly string[]> =>
         (await store.listSandboxes({ tenant: "t1", ...query }, CALL)).map((one) => one.sessionId);
       expect(await ids({ after: "", limit: 2 })).toEqual(["s1", "s2"]);
@@ -107,8 +140,8 @@ export function storeSuite(name: string, create: () => Promise<Store>): void {
         kind: "pending",
         plan: "plan-1",
       });
-      await store.finishIdempotent(KEY, "result", CALL);
-      await store.finishIdempotent(KEY, "another", CALL);
+      await store.finishIdempotent(BEGIN, "result", CALL);
+      await store.finishIdempotent(BEGIN, "another", CALL);
       expect(await store.beginIdempotent(BEGIN, CALL)).toEqual({ kind: "done", result: "result" });
     });
 
@@ -116,7 +149,7 @@ export function storeSuite(name: string, create: () => Promise<Store>): void {
       await using store = await create();
       await store.beginIdempotent(BEGIN, CALL);
       expect(await store.beginIdempotent({ ...BEGIN, payloadHash: "h2" }, CALL)).toEqual({ kind: "conflict" });
-      await store.finishIdempotent(KEY, "result", CALL);
+      await store.finishIdempotent(BEGIN, "result", CALL);
       expect(await store.beginIdempotent({ ...BEGIN, payloadHash: "h2" }, CALL)).toEqual({ kind: "conflict" });
     });
 
@@ -136,7 +169,7 @@ export function storeSuite(name: string, create: () => Promise<Store>): void {
       await store.beginIdempotent(BEGIN, CALL);
       await store.abandonIdempotent(KEY, CALL);
       expect(await store.beginIdempotent({ ...BEGIN, payloadHash: "h2" }, CALL)).toEqual({ kind: "begun" });
-      await store.finishIdempotent(KEY, "result", CALL);
+      await store.finishIdempotent(BEGIN, "result", CALL);
       await store.abandonIdempotent(KEY, CALL);
       expect(await store.beginIdempotent({ ...BEGIN, payloadHash: "h2" }, CALL)).toEqual({
         kind: "done",

@@ -3,12 +3,56 @@ export interface StoreCall {
   readonly signal: AbortSignal;
 }
 
+export type DrainReason = "health" | "scale_down" | "operator" | "refresh" | "interruption";
+
+/** The emptying of an instance: why, since when, until when sandboxes may go on, and what becomes of those left then. */
+export interface DrainPlan {
+  readonly reason: DrainReason;
+  readonly sinceMs: number;
+  readonly deadlineMs: number;
+  readonly sessions: "keep" | "discard";
+}
+
 /** What is remembered about an instance; what it holds and how it does is asked of it. */
 export interface InstanceRow {
   readonly instanceId: string;
   readonly admission: "open" | "cordoned";
   readonly labels: Readonly<Record<string, string>>;
   readonly createdAtMs: number;
+  /** What it was launched from; empty where its maker knows no images. */
+  readonly image: string;
+  readonly drain: DrainPlan | undefined;
+  /** What the fleet wants of its machine. `stopped` holds until first use, `terminated` for ever. */
+  readonly goal: "running" | "stopped" | "terminated";
+  /** Whether its host has answered at any time: one that has may hold sandboxes, however silent it is now. */
+  readonly everAnswered: "yes" | "no";
+  /** 0 in a row that was never put; each put raises it. */
+  readonly version: number;
+}
+
+/** The right to run the control loop. The epoch is higher than that of every lease before it, and hosts remember it. */
+export interface Lease {
+  readonly holder: string;
+  readonly epoch: number;
+}
+
+export interface LeaseRequest {
+  /** Names the asking process; one that asks again while it holds the lease renews it and keeps its epoch. */
+  readonly holder: string;
+  readonly ttlMs: number;
+}
+
+/** A write by the holder of a lease is refused as `EPOCH_STALE` where a later lease has been given. */
+export interface FencedCall extends StoreCall {
+  /** Absent in what an operator asks for, through whichever replica. */
+  readonly epoch?: number;
+}
+
+/** How many creates wait for room in one replica; it holds for `ttlMs` and is renewed while they wait. */
+export interface Demand {
+  readonly holder: string;
+  readonly waitingCreates: number;
+  readonly ttlMs: number;
 }
 
 /**
@@ -25,11 +69,31 @@ export interface SandboxRow {
   readonly createdAtMs: number;
 }
 
+export interface SandboxPlacing {
+  readonly sessionId: string;
+  readonly instanceId: string;
+  readonly phase: SandboxRow["phase"];
+  /** The instance that the row named when the caller last saw or wrote it. */
+  readonly from: string | undefined;
+}
+
+export interface SandboxWithdrawal {
+  readonly sessionId: string;
+  readonly from: string | undefined;
+  /** Absent where the create had none. */
+  readonly key?: IdempotencyRef;
+}
+
 /** A key belongs to a tenant and a method. */
 export interface IdempotencyRef {
   readonly tenant: string;
   readonly method: string;
   readonly key: string;
+}
+
+/** A key and the plan that was carried out under it. */
+export interface IdempotencyFinish extends IdempotencyRef {
+  readonly plan: string;
 }
 
 export interface IdempotencyBegin extends IdempotencyRef {
@@ -74,17 +138,33 @@ export const IDEMPOTENCY_RETENTION_MS = 24 * 60 * 60 * 1000;
  * Every operation is one transaction that is durable when it answers. Each may be repeated: done twice is done once.
  */
 export interface Store extends AsyncDisposable {
-  putInstance(row: InstanceRow, call: StoreCall): Promise<void>;
+  /** Takes or renews the lease. Undefined while another holder has it. Time is that of the store, not of the caller. */
+  acquireLease(request: LeaseRequest, call: StoreCall): Promise<Lease | undefined>;
+  /** Gives the lease up, so that another may have it at once. One that is not held is left alone. */
+  releaseLease(lease: Lease, call: StoreCall): Promise<void>;
+
+  putDemand(demand: Demand, call: StoreCall): Promise<void>;
+  /** Creates that wait for room, in all replicas. */
+  waitingCreates(call: StoreCall): Promise<number>;
+
+  /** Puts the row where the stored one still has its version: else somebody else has changed it, and nothing happens. */
+  putInstance(row: InstanceRow, call: FencedCall): Promise<"put" | "changed">;
   listInstances(call: StoreCall): Promise<readonly InstanceRow[]>;
-  deleteInstance(instanceId: string, call: StoreCall): Promise<void>;
+  /** The instance is gone, and with it the sandboxes that it held: they leave the index, and their names are free. */
+  deleteInstance(instanceId: string, call: FencedCall): Promise<void>;
 
   /** Puts the sandbox into the index and takes its name. A row of the same session id is left as it is. */
   reserveSandbox(row: SandboxRow, call: StoreCall): Promise<Reservation>;
-  /** Says which host is being asked, or has it. A sandbox that is not in the index stays out. */
-  placeSandbox(
-    placed: { readonly sessionId: string; readonly instanceId: string; readonly phase: SandboxRow["phase"] },
-    call: StoreCall,
-  ): Promise<void>;
+  /**
+   * Says which host is being asked, or has it, where the row still names the instance that the caller knows of (or this
+   * one already): else another replica has gone on with the same sandbox, or it is not in the index, and nothing happens.
+   */
+  placeSandbox(placed: SandboxPlacing, call: StoreCall): Promise<"placed" | "changed">;
+  /**
+   * Nothing came of a create: takes its row out where that still names the instance that the caller knows of, and frees
+   * the key that it was planned under. Where another replica has gone on with it, nothing happens.
+   */
+  withdrawSandbox(withdrawn: SandboxWithdrawal, call: StoreCall): Promise<"withdrawn" | "changed">;
   getSandbox(sessionId: string, call: StoreCall): Promise<SandboxRow | undefined>;
   /** Those of the ids that are in the index, in no order. */
   getSandboxes(sessionIds: readonly string[], call: StoreCall): Promise<readonly SandboxRow[]>;
@@ -95,7 +175,8 @@ export interface Store extends AsyncDisposable {
 
   /** Keys older than the retention count as never used. */
   beginIdempotent(begin: IdempotencyBegin, call: StoreCall): Promise<IdempotencyState>;
-  finishIdempotent(ref: IdempotencyRef, result: string, call: StoreCall): Promise<void>;
+  /** Keeps the first result of a key. `changed` where the key is not there, or was begun anew under another plan. */
+  finishIdempotent(finish: IdempotencyFinish, result: string, call: StoreCall): Promise<"finished" | "changed">;
   /** Nothing came of it: the key is free again. A finished key stays. */
   abandonIdempotent(ref: IdempotencyRef, call: StoreCall): Promise<void>;
   /** Drops keys that are older than the retention; answers how many. */

@@ -1,4 +1,11 @@
+import { createManualClock } from "@turnbox/core/testing";
 import { storeSuite } from "../store.suite.ts";
 import { createFakeStore } from "./fake-store.ts";
 
-storeSuite("fake", () => Promise.resolve(createFakeStore()));
+storeSuite("fake", () => {
+  const clock = createManualClock();
+  const passMs = async (ms: number): Promise<void> => {
+    clock.stepWallTime(ms);
+  };
+  return Promise.resolve({ store: createFakeStore({ clock }), passMs });
+});

@@ -1,4 +1,8 @@
+import { type Clock, systemClock } from "@turnbox/core";
+import { decidePut } from "../instance-put.ts";
+import { giveUpLease, grantLease, isStale, NEVER_LEASED } from "../lease.ts";
 import {
+  type FencedCall,
   IDEMPOTENCY_RETENTION_MS,
   type IdempotencyBegin,
   type IdempotencyRef,
@@ -10,6 +14,7 @@ import {
   type Store,
   type StoreCall,
 } from "../store.ts";
+import { staleEpoch } from "../stale-epoch.ts";
 
 interface KeyRow extends IdempotencyBegin {
   readonly result: string | undefined;
@@ -17,8 +22,15 @@ interface KeyRow extends IdempotencyBegin {
 
 const keyOf = (ref: IdempotencyRef): string => JSON.stringify([ref.tenant, ref.method, ref.key]);
 
+interface DemandRow {
+  readonly waitingCreates: number;
+  readonly expiresAtMs: number;
+}
+
 /** A store in memory, for tests and for a fleet that need not remember. */
-export function createFakeStore(): Store {
+export function createFakeStore({ clock = systemClock }: { readonly clock?: Clock } = {}): Store {
+  let lease = NEVER_LEASED;
+  const demands = new Map<string, DemandRow>();
   const instances = new Map<string, InstanceRow>();
   const sandboxes = new Map<string, SandboxRow>();
   const keys = new Map<string, KeyRow>();
@@ -32,11 +44,48 @@ export function createFakeStore(): Store {
     return work();
   };
 
+  const fenced = <T>(call: FencedCall, work: () => T): Promise<T> =>
+    answer(call, () => {
+      if (isStale(call.epoch, lease)) throw staleEpoch(call.epoch);
+      return work();
+    });
+
   return {
-    putInstance: (row, call) => answer(call, () => void instances.set(row.instanceId, row)),
+    acquireLease: (request, call) =>
+      answer(call, () => {
+        const granted = grantLease(lease, request, clock.nowMs());
+        if (granted === undefined) return undefined;
+        lease = granted;
+        return { holder: request.holder, epoch: granted.epoch };
+      }),
+    releaseLease: (given, call) =>
+      answer(call, () => {
+        lease = giveUpLease(lease, given);
+      }),
+
+    putDemand: ({ holder, waitingCreates, ttlMs }, call) =>
+      answer(call, () => void demands.set(holder, { waitingCreates, expiresAtMs: clock.nowMs() + ttlMs })),
+    waitingCreates: (call) =>
+      answer(call, () => {
+        const nowMs = clock.nowMs();
+        for (const [holder, row] of demands) if (row.expiresAtMs <= nowMs) demands.delete(holder);
+        return [...demands.values()].reduce((sum, row) => sum + row.waitingCreates, 0);
+      }),
+
+    putInstance: (row, call) =>
+      fenced(call, () => {
+        const next = decidePut(instances.get(row.instanceId), row);
+        if (typeof next === "string") return next;
+        instances.set(row.instanceId, next);
+        return "put";
+      }),
     listInstances: (call) =>
       answer(call, () => [...instances.values()].sort((a, b) => (a.instanceId < b.instanceId ? -1 : 1))),
-    deleteInstance: (instanceId, call) => answer(call, () => void instances.delete(instanceId)),
+    deleteInstance: (instanceId, call) =>
+      fenced(call, () => {
+        instances.delete(instanceId);
+        for (const [sessionId, row] of sandboxes) if (row.instanceId === instanceId) sandboxes.delete(sessionId);
+      }),
 
     reserveSandbox: (row, call) =>
       answer(call, (): Reservation => {
@@ -46,10 +95,22 @@ export function createFakeStore(): Store {
         sandboxes.set(row.sessionId, row);
         return { kind: "reserved" };
       }),
-    placeSandbox: ({ sessionId, instanceId, phase }, call) =>
+    placeSandbox: ({ sessionId, instanceId, phase, from }, call) =>
       answer(call, () => {
         const row = sandboxes.get(sessionId);
-        if (row !== undefined) sandboxes.set(sessionId, { ...row, instanceId, phase });
+        if (row === undefined || (row.instanceId !== from && row.instanceId !== instanceId)) return "changed";
+        const isThere = row.instanceId === instanceId && row.phase === "created";
+        sandboxes.set(sessionId, { ...row, instanceId, phase: isThere ? "created" : phase });
+        return "placed";
+      }),
+    withdrawSandbox: ({ sessionId, from, key }, call) =>
+      answer(call, () => {
+        const row = sandboxes.get(sessionId);
+        if (row !== undefined && row.instanceId !== from) return "changed";
+        sandboxes.delete(sessionId);
+        const planned = key === undefined ? undefined : keys.get(keyOf(key));
+        if (key !== undefined && planned?.plan === sessionId && planned.result === undefined) keys.delete(keyOf(key));
+        return "withdrawn";
       }),
     getSandbox: (sessionId, call) => answer(call, () => sandboxes.get(sessionId)),
     getSandboxes: (sessionIds, call) =>
@@ -74,10 +135,12 @@ export function createFakeStore(): Store {
         if (row.payloadHash !== begin.payloadHash) return { kind: "conflict" };
         return row.result === undefined ? { kind: "pending", plan: row.plan } : { kind: "done", result: row.result };
       }),
-    finishIdempotent: (ref, result, call) =>
+    finishIdempotent: (finish, result, call) =>
       answer(call, () => {
-        const row = keys.get(keyOf(ref));
-        if (row !== undefined && row.result === undefined) keys.set(keyOf(ref), { ...row, result });
+        const row = keys.get(keyOf(finish));
+        if (row?.plan !== finish.plan) return "changed";
+        keys.set(keyOf(finish), { ...row, result: row.result ?? result });
+        return "finished";
       }),
     abandonIdempotent: (ref, call) =>
       answer(call, () => {

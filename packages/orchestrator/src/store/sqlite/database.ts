@@ -48,6 +48,27 @@ const MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX idempotency_by_time ON idempotency (begun_at_ms);
   `,
+  `
+  ALTER TABLE instances ADD COLUMN image   TEXT    NOT NULL DEFAULT '';
+  ALTER TABLE instances ADD COLUMN drain   TEXT;
+  ALTER TABLE instances ADD COLUMN goal    TEXT    NOT NULL DEFAULT 'running';
+  ALTER TABLE instances ADD COLUMN ever_answered TEXT NOT NULL DEFAULT 'yes';
+  ALTER TABLE instances ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
+  CREATE INDEX sandboxes_by_instance ON sandboxes (instance_id, session_id);
+  CREATE TABLE lease (
+    only_row      INTEGER PRIMARY KEY CHECK (only_row = 1),
+    epoch         INTEGER NOT NULL,
+    holder        TEXT,
+    ttl_ms        INTEGER NOT NULL,
+    expires_at_ms INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO lease VALUES (1, 0, NULL, 0, 0);
+  CREATE TABLE demands (
+    holder          TEXT PRIMARY KEY,
+    waiting_creates INTEGER NOT NULL,
+    expires_at_ms   INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];
 
 /**

@@ -1,48 +1,31 @@
 // Runs inside the worker thread: only node's own modules and relative imports.
-import type { DatabaseSync, SQLOutputValue } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import type {
   IdempotencyBegin,
+  IdempotencyFinish,
   IdempotencyRef,
   IdempotencyState,
-  InstanceRow,
   Reservation,
+  SandboxPlacing,
   SandboxQuery,
   SandboxRow,
+  SandboxWithdrawal,
 } from "../store.ts";
-
-type Row = Record<string, SQLOutputValue>;
-
-const toInstance = (row: Row): InstanceRow => ({
-  instanceId: String(row["instance_id"]),
-  admission: row["admission"] === "cordoned" ? "cordoned" : "open",
-  labels: JSON.parse(String(row["labels"])) as Record<string, string>,
-  createdAtMs: Number(row["created_at_ms"]),
-});
-
-const toSandbox = (row: Row): SandboxRow => ({
-  sessionId: String(row["session_id"]),
-  tenant: String(row["tenant"]),
-  name: row["name"] === null ? undefined : String(row["name"]),
-  labels: JSON.parse(String(row["labels"])) as Record<string, string>,
-  instanceId: row["instance_id"] === null ? undefined : String(row["instance_id"]),
-  phase: row["phase"] === "created" ? "created" : "creating",
-  createdAtMs: Number(row["created_at_ms"]),
-});
+import { createFleetOperations } from "./fleet-operations.ts";
+import { type Row, toSandbox } from "../rows.ts";
+import { createTransaction } from "./transaction.ts";
 
 /** The store's operations in SQL, each one transaction. `retentionMs` is how long an idempotency key is kept. */
 export function createOperations(database: DatabaseSync, retentionMs: number) {
   const sql = (text: string) => database.prepare(text);
-  const putInstance = sql(
-    `INSERT INTO instances (instance_id, admission, labels, created_at_ms) VALUES (?, ?, ?, ?)
-     ON CONFLICT (instance_id) DO UPDATE SET admission = excluded.admission, labels = excluded.labels`,
-  );
-  const listInstances = sql("SELECT * FROM instances ORDER BY instance_id");
-  const deleteInstance = sql("DELETE FROM instances WHERE instance_id = ?");
   const insertSandbox = sql(
     `INSERT INTO sandboxes (session_id, tenant, name, labels, instance_id, phase, created_at_ms)
      VALUES (?, ?, ?, ?, ?, ?, ?)`,
   );
-  const placeSandbox = sql("UPDATE sandboxes SET instance_id = ?, phase = ? WHERE session_id = ?");
+  const placeSandbox = sql(
+    `UPDATE sandboxes SET phase = CASE WHEN instance_id = ?1 AND phase = 'created' THEN phase ELSE ?2 END, instance_id = ?1
+     WHERE session_id = ?3 AND (instance_id IS ?4 OR instance_id = ?1)`,
+  );
   const sandboxById = sql("SELECT * FROM sandboxes WHERE session_id = ?");
   const sandboxesByIds = sql("SELECT * FROM sandboxes WHERE session_id IN (SELECT value FROM json_each(?))");
   const sandboxByName = sql("SELECT * FROM sandboxes WHERE tenant = ? AND name = ?");
@@ -57,32 +40,19 @@ export function createOperations(database: DatabaseSync, retentionMs: number) {
      VALUES (?, ?, ?, ?, ?, NULL, ?)`,
   );
   const finishKey = sql(
-    "UPDATE idempotency SET result = ? WHERE tenant = ? AND method = ? AND key = ? AND result IS NULL",
+    `UPDATE idempotency SET result = COALESCE(result, ?) WHERE tenant = ? AND method = ? AND key = ? AND plan = ?`,
   );
   const dropKey = sql("DELETE FROM idempotency WHERE tenant = ? AND method = ? AND key = ? AND result IS NULL");
+  const dropPlannedKey = sql(
+    "DELETE FROM idempotency WHERE tenant = ? AND method = ? AND key = ? AND plan = ? AND result IS NULL",
+  );
   const expireKeys = sql("DELETE FROM idempotency WHERE begun_at_ms <= ?");
 
-  const transaction = <T>(work: () => T): T => {
-    database.exec("BEGIN IMMEDIATE");
-    try {
-      const result = work();
-      database.exec("COMMIT");
-      return result;
-    } catch (error) {
-      database.exec("ROLLBACK");
-      throw error;
-    }
-  };
+  const transaction = createTransaction(database);
   const sandbox = (row: Row | undefined): SandboxRow | undefined => (row === undefined ? undefined : toSandbox(row));
 
   return {
-    putInstance: (row: InstanceRow): void => {
-      putInstance.run(row.instanceId, row.admission, JSON.stringify(row.labels), row.createdAtMs);
-    },
-    listInstances: (): readonly InstanceRow[] => listInstances.all().map(toInstance),
-    deleteInstance: (instanceId: string): void => {
-      deleteInstance.run(instanceId);
-    },
+    ...createFleetOperations(database),
     reserveSandbox: (row: SandboxRow): Reservation =>
       transaction(() => {
         if (sandboxById.get(row.sessionId) !== undefined) return { kind: "reserved" };
@@ -99,9 +69,18 @@ export function createOperations(database: DatabaseSync, retentionMs: number) {
         );
         return { kind: "reserved" };
       }),
-    placeSandbox: (placed: Pick<SandboxRow, "sessionId" | "phase"> & { readonly instanceId: string }): void => {
-      placeSandbox.run(placed.instanceId, placed.phase, placed.sessionId);
+    placeSandbox: ({ sessionId, instanceId, phase, from }: SandboxPlacing): "placed" | "changed" => {
+      const { changes } = placeSandbox.run(instanceId, phase, sessionId, from ?? null);
+      return Number(changes) === 0 ? "changed" : "placed";
     },
+    withdrawSandbox: ({ sessionId, from, key }: SandboxWithdrawal): "withdrawn" | "changed" =>
+      transaction(() => {
+        const row = sandbox(sandboxById.get(sessionId));
+        if (row !== undefined && row.instanceId !== from) return "changed";
+        deleteSandbox.run(sessionId);
+        if (key !== undefined) dropPlannedKey.run(key.tenant, key.method, key.key, sessionId);
+        return "withdrawn";
+      }),
     getSandbox: (sessionId: string): SandboxRow | undefined => sandbox(sandboxById.get(sessionId)),
     getSandboxes: (sessionIds: readonly string[]): readonly SandboxRow[] =>
       sandboxesByIds.all(JSON.stringify(sessionIds)).map(toSandbox),
@@ -121,9 +100,8 @@ export function createOperations(database: DatabaseSync, retentionMs: number) {
         if (row["result"] === null) return { kind: "pending", plan: String(row["plan"]) };
         return { kind: "done", result: String(row["result"]) };
       }),
-    finishIdempotent: (ref: IdempotencyRef, result: string): void => {
-      finishKey.run(result, ref.tenant, ref.method, ref.key);
-    },
+    finishIdempotent: ({ tenant, method, key, plan }: IdempotencyFinish, result: string): "finished" | "changed" =>
+      Number(finishKey.run(result, tenant, method, key, plan).changes) === 0 ? "changed" : "finished",
     abandonIdempotent: (ref: IdempotencyRef): void => {
       dropKey.run(ref.tenant, ref.method, ref.key);
     },

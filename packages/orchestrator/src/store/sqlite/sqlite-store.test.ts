@@ -24,10 +24,9 @@ describe("openSqliteStore", () => {
     await using store = await openSqliteStore(path, CALL);
     for (let index = 0; index < 50; index++) {
       const instanceId = `i-${String(index)}`;
-      await store.putInstance(
-        { instanceId, admission: "open", labels: { filler: "x".repeat(500) }, createdAtMs: 1 },
-        CALL,
-      );
+      const labels = { filler: "x".repeat(500) };
+      const row = { instanceId, admission: "open", labels, createdAtMs: 1, image: "", drain: undefined } as const;
+      await store.putInstance({ ...row, goal: "running", everAnswered: "yes", version: 0 }, CALL);
     }
   };
 
@@ -35,6 +34,37 @@ describe("openSqliteStore", () => {
     await fill();
     await using store = await openSqliteStore(path, CALL);
     expect(await store.listInstances(CALL)).toHaveLength(50);
+  });
+
+  it("upgrades a file of version 1 and keeps what is in it", async () => {
+    const database = new DatabaseSync(path);
+    database.exec(`
+      CREATE TABLE instances (instance_id TEXT PRIMARY KEY, admission TEXT NOT NULL, labels TEXT NOT NULL,
+        created_at_ms INTEGER NOT NULL) STRICT;
+      CREATE TABLE sandboxes (session_id TEXT PRIMARY KEY, tenant TEXT NOT NULL, name TEXT, labels TEXT NOT NULL,
+        instance_id TEXT, phase TEXT NOT NULL, created_at_ms INTEGER NOT NULL) STRICT;
+      CREATE TABLE idempotency (tenant TEXT NOT NULL, method TEXT NOT NULL, key TEXT NOT NULL,
+        payload_hash TEXT NOT NULL, plan TEXT NOT NULL, result TEXT, begun_at_ms INTEGER NOT NULL,
+        PRIMARY KEY (tenant, method, key)) STRICT, WITHOUT ROWID;
+      INSERT INTO instances VALUES ('local-1', 'cordoned', '{"zone":"1"}', 7);
+      PRAGMA application_id = ${String(0x7462666c)};
+      PRAGMA user_version = 1`);
+    database.close();
+    await using store = await openSqliteStore(path, CALL);
+    const [instance] = await store.listInstances(CALL);
+    expect(instance).toMatchObject({ instanceId: "local-1", admission: "cordoned", goal: "running", image: "" });
+    expect(instance?.drain).toBeUndefined();
+    expect(await store.acquireLease({ holder: "a", ttlMs: 1000 }, CALL)).toEqual({ holder: "a", epoch: 1 });
+    if (instance !== undefined) expect(await store.putInstance({ ...instance, goal: "stopped" }, CALL)).toBe("put");
+  });
+
+  it("never gives an epoch again, also after it was closed", async () => {
+    for (const epoch of [1, 2, 3]) {
+      await using store = await openSqliteStore(path, CALL);
+      const lease = await store.acquireLease({ holder: `process-${String(epoch)}`, ttlMs: 1000 }, CALL);
+      expect(lease?.epoch).toBe(epoch);
+      if (lease !== undefined) await store.releaseLease(lease, CALL);
+    }
   });
 
   it("refuses a file of a newer version and leaves it as it is", async () => {

@@ -1,7 +1,8 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
-import { SandboxError } from "@turnbox/core";
-import { IDEMPOTENCY_RETENTION_MS, type Store, type StoreCall } from "../store.ts";
+import { type Clock, SandboxError, systemClock } from "@turnbox/core";
+import { staleEpoch } from "../stale-epoch.ts";
+import { type FencedCall, IDEMPOTENCY_RETENTION_MS, type Store, type StoreCall } from "../store.ts";
 import type { WorkerMessage, WorkerRequest, WorkerSettings } from "./messages.ts";
 
 interface Waiting {
@@ -9,24 +10,43 @@ interface Waiting {
   readonly reject: (error: SandboxError) => void;
 }
 
+export interface SqliteStoreOptions extends StoreCall {
+  /** Tells the time of the lease and of the demand. */
+  readonly clock?: Clock;
+}
+
 /**
  * Opens the store in a file, made if it is missing. SQL runs in one worker thread only. A file of a newer version is
  * `HOME_VERSION_UNSUPPORTED`; a damaged or foreign one is `STORAGE_UNAVAILABLE`; both are left as they are.
  */
-export async function openSqliteStore(path: string, call: StoreCall): Promise<Store> {
-  call.signal.throwIfAborted();
+export async function openSqliteStore(path: string, options: SqliteStoreOptions): Promise<Store> {
+  const { signal, clock = systemClock } = options;
+  signal.throwIfAborted();
   const thread = await startThread(path);
   const ask = async <T>(operation: WorkerRequest["operation"], args: readonly unknown[], signal?: AbortSignal) => {
     signal?.throwIfAborted();
     return (await thread.ask(operation, args)) as T;
   };
 
+  const fenced = async <T>(operation: "putInstance" | "deleteInstance", subject: unknown, call: FencedCall) => {
+    const answer = await ask<T | "stale">(operation, [subject, call.epoch], call.signal);
+    if (answer === "stale") throw staleEpoch(call.epoch);
+    return answer;
+  };
+
   return {
-    putInstance: (row, { signal }) => ask("putInstance", [row], signal),
+    acquireLease: (request, { signal }) => ask("acquireLease", [request, clock.nowMs()], signal),
+    releaseLease: (lease, { signal }) => ask("releaseLease", [lease], signal),
+    putDemand: (demand, { signal }) => ask("putDemand", [demand, clock.nowMs()], signal),
+    waitingCreates: ({ signal }) => ask("waitingCreates", [clock.nowMs()], signal),
+    putInstance: (row, call) => fenced<"put" | "changed">("putInstance", row, call),
     listInstances: ({ signal }) => ask("listInstances", [], signal),
-    deleteInstance: (instanceId, { signal }) => ask("deleteInstance", [instanceId], signal),
+    deleteInstance: async (instanceId, call) => {
+      await fenced<"deleted">("deleteInstance", instanceId, call);
+    },
     reserveSandbox: (row, { signal }) => ask("reserveSandbox", [row], signal),
     placeSandbox: (placed, { signal }) => ask("placeSandbox", [placed], signal),
+    withdrawSandbox: (withdrawn, { signal }) => ask("withdrawSandbox", [withdrawn], signal),
     getSandbox: (sessionId, { signal }) => ask("getSandbox", [sessionId], signal),
     getSandboxes: (sessionIds, { signal }) => ask("getSandboxes", [sessionIds], signal),
     listSandboxes: (query, { signal }) => ask("listSandboxes", [query], signal),

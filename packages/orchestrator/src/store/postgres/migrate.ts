@@ -1,0 +1,34 @@
+import { SandboxError } from "@turnbox/core";
+import type { Query } from "./transactions.ts";
+
+export interface MigrateOptions {
+  readonly schema: string;
+  readonly migrations: readonly string[];
+}
+
+/**
+ * Brings the schema to the newest version, inside the caller's transaction. Whoever comes at the same time waits for the
+ * lock and finds the work done. A schema of a newer version is refused and left as it is.
+ */
+export async function migrate(query: Query, { schema, migrations }: MigrateOptions): Promise<void> {
+  await query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`turnbox store ${schema}`]);
+  // Asked first: a role that may use an existing schema need not be one that may make schemas.
+  const [found] = await query("SELECT 1 AS found FROM pg_namespace WHERE nspname = $1", [schema]);
+  if (found === undefined) await query(`CREATE SCHEMA "${schema}"`);
+  const [table] = await query("SELECT to_regclass($1)::text AS name", [`"${schema}".schema_version`]);
+  if (typeof table?.["name"] !== "string") {
+    await query(`CREATE TABLE "${schema}".schema_version (version integer NOT NULL)`);
+    await query(`INSERT INTO "${schema}".schema_version VALUES (0)`);
+  }
+  const [row] = await query(`SELECT version FROM "${schema}".schema_version`);
+  const version = Number(row?.["version"]);
+  if (version > migrations.length) {
+    throw new SandboxError(
+      "HOME_VERSION_UNSUPPORTED",
+      `the fleet's store has version ${String(version)}; this program knows versions up to ${String(migrations.length)}`,
+    );
+  }
+  if (version === migrations.length) return;
+  for (const migration of migrations.slice(version)) await query(migration);
+  await query(`UPDATE "${schema}".schema_version SET version = ${String(migrations.length)}`);
+}
