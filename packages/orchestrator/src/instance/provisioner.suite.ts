@@ -16,34 +16,52 @@ async function until(provisioner: Provisioner, instanceId: string, state: Machin
   }
 }
 
-/** The contract of `Provisioner`. `create` answers with one that has no machines; the suite disposes of it. */
+/** Sees to it that `i-1` runs: it is launched where machines can be made, and is there from the start where not. */
+async function obtain(provisioner: Provisioner): Promise<void> {
+  if (provisioner.capabilities.launch === "supported") {
+    await provisioner.launch({ instanceId: "i-1", tags: TAGS }, CALL);
+  }
+  await until(provisioner, "i-1", "running");
+}
+
+/**
+ * The contract of `Provisioner`. `create` answers with one that has no machines, or, where it can make none, with the
+ * one machine `i-1` of the fleet `f1`; the suite disposes of it.
+ */
 export function provisionerSuite(name: string, create: () => Promise<Provisioner>): void {
   describe(`Provisioner: ${name}`, () => {
-    it("launches a machine that is described and listed under its id and tags", async () => {
+    it("has a machine that is described and listed under its id and tags", async () => {
       await using provisioner = await create();
-      const launched = await provisioner.launch({ instanceId: "i-1", tags: TAGS }, CALL);
-      expect(launched).toMatchObject({ instanceId: "i-1", tags: TAGS });
-      await until(provisioner, "i-1", "running");
+      await obtain(provisioner);
       const described = await provisioner.describe("i-1", CALL);
-      expect(described).toMatchObject({ instanceId: "i-1", state: "running", tags: TAGS });
+      expect(described).toMatchObject({
+        instanceId: "i-1",
+        state: "running",
+        tags: TAGS,
+        image: provisioner.image,
+        interruption: undefined,
+      });
       expect(described.url).toMatch(/^https?:\/\//);
       expect(await provisioner.list({ tags: TAGS, states: [] }, CALL)).toEqual([described]);
     });
 
-    it("makes one machine of two launches, one after another or at once", async () => {
+    it("makes one machine of two launches, one after another or at once, or says that it makes none", async () => {
       await using provisioner = await create();
       const spec = { instanceId: "i-1", tags: TAGS };
-      const [first, second] = await Promise.all([provisioner.launch(spec, CALL), provisioner.launch(spec, CALL)]);
-      const third = await provisioner.launch(spec, CALL);
-      expect(second.launchedAtMs).toBe(first.launchedAtMs);
-      expect(third.launchedAtMs).toBe(first.launchedAtMs);
+      if (provisioner.capabilities.launch === "unsupported") {
+        await expect(provisioner.launch(spec, CALL)).rejects.toMatchObject({ reason: "UNIMPLEMENTED" });
+      } else {
+        const [first, second] = await Promise.all([provisioner.launch(spec, CALL), provisioner.launch(spec, CALL)]);
+        const third = await provisioner.launch(spec, CALL);
+        expect(second.launchedAtMs).toBe(first.launchedAtMs);
+        expect(third.launchedAtMs).toBe(first.launchedAtMs);
+      }
       expect(await provisioner.list({ tags: TAGS, states: [] }, CALL)).toHaveLength(1);
     });
 
     it("D33: lists by tags and states, and refuses a launch or a list without tags", async () => {
       await using provisioner = await create();
-      await provisioner.launch({ instanceId: "i-1", tags: TAGS }, CALL);
-      await until(provisioner, "i-1", "running");
+      await obtain(provisioner);
       expect(await provisioner.list({ tags: { "fleet-id": "f2" }, states: [] }, CALL)).toEqual([]);
       expect(await provisioner.list({ tags: TAGS, states: ["stopped"] }, CALL)).toEqual([]);
       expect(await provisioner.list({ tags: TAGS, states: ["running"] }, CALL)).toHaveLength(1);
@@ -64,9 +82,14 @@ export function provisionerSuite(name: string, create: () => Promise<Provisioner
       }
     });
 
-    it("terminates a machine for good, twice if asked, and one that never was", async () => {
+    it("terminates a machine for good, twice if asked, and one that never was, or says that it ends none", async () => {
       await using provisioner = await create();
-      await provisioner.launch({ instanceId: "i-1", tags: TAGS }, CALL);
+      await obtain(provisioner);
+      if (provisioner.capabilities.launch === "unsupported") {
+        await expect(provisioner.terminate("i-1", CALL)).rejects.toMatchObject({ reason: "UNIMPLEMENTED" });
+        expect(await provisioner.list({ tags: TAGS, states: [] }, CALL)).toHaveLength(1);
+        return;
+      }
       await provisioner.terminate("i-1", CALL);
       await provisioner.terminate("i-1", CALL);
       await until(provisioner, "i-1", "terminated");
@@ -82,8 +105,7 @@ export function provisionerSuite(name: string, create: () => Promise<Provisioner
 
     it("stops and starts a machine under its id, or says that it cannot", async () => {
       await using provisioner = await create();
-      await provisioner.launch({ instanceId: "i-1", tags: TAGS }, CALL);
-      await until(provisioner, "i-1", "running");
+      await obtain(provisioner);
       if (provisioner.capabilities.stopStart === "unsupported") {
         await expect(provisioner.stop("i-1", CALL)).rejects.toMatchObject({ reason: "UNIMPLEMENTED" });
         await expect(provisioner.start("i-1", CALL)).rejects.toMatchObject({ reason: "UNIMPLEMENTED" });
@@ -97,6 +119,15 @@ export function provisionerSuite(name: string, create: () => Promise<Provisioner
       await until(provisioner, "i-1", "running");
       await provisioner.start("i-1", CALL);
       await expect(provisioner.start("i-9", CALL)).rejects.toMatchObject({ reason: "INSTANCE_NOT_FOUND" });
+    });
+
+    it("does nothing for a caller that has left", async () => {
+      await using provisioner = await create();
+      const call = { signal: AbortSignal.abort(new Error("left")) };
+      await expect(provisioner.launch({ instanceId: "i-3", tags: TAGS }, call)).rejects.toThrow("left");
+      await expect(provisioner.list({ tags: TAGS, states: [] }, call)).rejects.toThrow("left");
+      await expect(provisioner.describe("i-3", call)).rejects.toThrow("left");
+      await expect(provisioner.describe("i-3", CALL)).rejects.toMatchObject({ reason: "INSTANCE_NOT_FOUND" });
     });
   });
 }

@@ -13,6 +13,14 @@ export interface LaunchSpec {
   readonly instanceId: string;
   /** Never empty: what carries no mark of the fleet is never adopted by it. */
   readonly tags: Tags;
+  /** What the machine is made from; absent means the configured one. */
+  readonly image?: string;
+}
+
+/** The maker of a machine takes it back by itself: from when on, and what becomes of it. */
+export interface Interruption {
+  readonly atMs: number;
+  readonly action: "stop" | "terminate";
 }
 
 export interface Machine {
@@ -24,6 +32,9 @@ export interface Machine {
   readonly launchedAtMs: number;
   /** What went wrong last, for people. */
   readonly problem: string | undefined;
+  /** What it was made from; empty where its maker knows no images. */
+  readonly image: string;
+  readonly interruption: Interruption | undefined;
 }
 
 export interface MachineQuery {
@@ -34,6 +45,8 @@ export interface MachineQuery {
 }
 
 export interface ProvisionerCapabilities {
+  /** Whether machines can be made and ended; a fixed list of them is only looked at. */
+  readonly launch: "supported" | "unsupported";
   /** Whether a machine can be stopped and started again with what it holds. */
   readonly stopStart: "supported" | "unsupported";
 }
@@ -48,7 +61,12 @@ export interface ProvisionerCapabilities {
 export interface Provisioner extends AsyncDisposable {
   readonly kind: string;
   readonly capabilities: ProvisionerCapabilities;
-  /** Answers when the machine is there; it may still be `pending`. One that could not be made leaves nothing behind. */
+  /** What new machines are made from; empty where there are no images. */
+  readonly image: string;
+  /**
+   * Answers when the machine is there; it may still be `pending`. One that could not be made leaves nothing behind.
+   * `UNIMPLEMENTED` where launch is unsupported, as is terminate.
+   */
   launch(spec: LaunchSpec, call: ProvisionerCall): Promise<Machine>;
   /** Ordered by instance id. */
   list(query: MachineQuery, call: ProvisionerCall): Promise<readonly Machine[]>;

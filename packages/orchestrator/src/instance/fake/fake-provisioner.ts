@@ -1,13 +1,25 @@
 import { type Clock, SandboxError } from "@turnbox/core";
+import { whileWanted } from "../../async/while-wanted.ts";
 import { checkLaunchSpec, checkMachineQuery } from "../launch-spec.ts";
-import { type Machine, matchesQuery, type Provisioner } from "../provisioner.ts";
+import {
+  type LaunchSpec,
+  type Machine,
+  matchesQuery,
+  type Provisioner,
+  type ProvisionerCapabilities,
+} from "../provisioner.ts";
 
 /** A provisioner whose machines are entries of a map. */
 export interface FakeProvisioner extends Provisioner {
   /** Changes what is said about a machine, as an outage or a reboot would. */
   change(instanceId: string, changes: Partial<Machine>): void;
+  /** Takes a machine out of every answer, as a cloud does that has not caught up, and puts it back. */
+  hide(instanceId: string): void;
+  show(instanceId: string): void;
   /** Each launch that made a machine, in order. */
   readonly launches: readonly string[];
+  /** Each end that was asked for, in order. */
+  readonly terminations: readonly string[];
 }
 
 export interface FakeProvisionerOptions {
@@ -15,6 +27,8 @@ export interface FakeProvisionerOptions {
   /** What a launch waits for; an error from it fails the launch. */
   readonly boot?: (instanceId: string) => Promise<void>;
   readonly urlOf?: (instanceId: string) => string;
+  readonly capabilities?: Partial<ProvisionerCapabilities>;
+  readonly image?: string;
 }
 
 export function createFakeProvisioner(options: FakeProvisionerOptions): FakeProvisioner {
@@ -26,6 +40,10 @@ export function createFakeProvisioner(options: FakeProvisionerOptions): FakeProv
   const machines = new Map<string, Machine>();
   const launching = new Map<string, Promise<Machine>>();
   const launches: string[] = [];
+  const terminations: string[] = [];
+  const hidden = new Set<string>();
+  const capabilities = { launch: "supported", stopStart: "supported", ...options.capabilities } as const;
+  const { image = "image-1" } = options;
 
   const get = (instanceId: string): Machine => {
     const machine = machines.get(instanceId);
@@ -37,13 +55,18 @@ export function createFakeProvisioner(options: FakeProvisionerOptions): FakeProv
     machines.set(instanceId, machine);
     return machine;
   };
-  const launch = async (spec: { instanceId: string; tags: Machine["tags"] }): Promise<Machine> => {
+  const require = (ability: keyof ProvisionerCapabilities): void => {
+    if (capabilities[ability] === "unsupported") throw new SandboxError("UNIMPLEMENTED", `${ability} is unsupported`);
+  };
+  const launch = async (spec: LaunchSpec): Promise<Machine> => {
     launches.push(spec.instanceId);
     const launchedAtMs = clock.nowMs();
     await boot(spec.instanceId);
     const machine = {
+      image,
       ...spec,
       state: "running",
+      interruption: undefined,
       url: urlOf(spec.instanceId),
       launchedAtMs,
       problem: undefined,
@@ -54,18 +77,23 @@ export function createFakeProvisioner(options: FakeProvisionerOptions): FakeProv
 
   return {
     kind: "fake",
-    capabilities: { stopStart: "supported" },
+    capabilities,
+    image,
     launches,
+    terminations,
+    hide: (instanceId) => void hidden.add(instanceId),
+    show: (instanceId) => void hidden.delete(instanceId),
     change: (instanceId, changes) => void change(instanceId, changes),
     launch: async (spec, { signal }) => {
       signal.throwIfAborted();
+      require("launch");
       checkLaunchSpec(spec);
       const there = machines.get(spec.instanceId);
       if (there !== undefined) return there;
       const joined = launching.get(spec.instanceId) ?? launch(spec);
       launching.set(spec.instanceId, joined);
       try {
-        return await joined;
+        return await whileWanted(joined, signal);
       } finally {
         launching.delete(spec.instanceId);
       }
@@ -75,7 +103,7 @@ export function createFakeProvisioner(options: FakeProvisionerOptions): FakeProv
       checkMachineQuery(query);
       await Promise.resolve();
       return [...machines.values()]
-        .filter((machine) => matchesQuery(machine, query))
+        .filter((machine) => !hidden.has(machine.instanceId) && matchesQuery(machine, query))
         .sort((a, b) => (a.instanceId < b.instanceId ? -1 : 1));
     },
     describe: async (instanceId, { signal }) => {
@@ -85,16 +113,20 @@ export function createFakeProvisioner(options: FakeProvisionerOptions): FakeProv
     },
     terminate: async (instanceId, { signal }) => {
       signal.throwIfAborted();
+      require("launch");
       await Promise.resolve();
+      terminations.push(instanceId);
       if (machines.has(instanceId)) change(instanceId, { state: "terminated", url: undefined });
     },
     stop: async (instanceId, { signal }) => {
       signal.throwIfAborted();
+      require("stopStart");
       await Promise.resolve();
       return change(instanceId, { state: "stopped", url: undefined });
     },
     start: async (instanceId, { signal }) => {
       signal.throwIfAborted();
+      require("stopStart");
       await Promise.resolve();
       return change(instanceId, { state: "running", url: urlOf(instanceId) });
     },

@@ -49,6 +49,8 @@ export class LocalHost {
       tags,
       launchedAtMs: this.#launchedAtMs,
       problem: this.#problem,
+      image: "",
+      interruption: undefined,
     };
   }
 

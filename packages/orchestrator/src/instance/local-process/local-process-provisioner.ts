@@ -66,7 +66,8 @@ export function createLocalProcessProvisioner(options: LocalProcessOptions): Pro
 
   return {
     kind: "local-process",
-    capabilities: { stopStart: "supported" },
+    capabilities: { launch: "supported", stopStart: "supported" },
+    image: "",
     launch: async (spec, { signal }) => {
       signal.throwIfAborted();
       checkLaunchSpec(spec);
