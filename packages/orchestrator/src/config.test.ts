@@ -33,12 +33,28 @@ describe("loadConfig", () => {
     ["a section that nobody has", { hots: {}, host: {} }, "hots"],
     ["a number out of range", { orchestrator: { hosts: 0 } }, "hosts"],
     ["half of the TLS material", { orchestrator: { tlsKeyPath: "/k.pem" } }, "tlsCertificatePath"],
+    ["more instances at least than at most", { orchestrator: { minInstances: 9, maxInstances: 3 } }, "minInstances"],
+    ["a fixed list without hosts", { orchestrator: { provisioner: "static" } }, "staticHosts"],
+    ["a host without a url", { orchestrator: { provisioner: "static", staticHosts: ["h1"] } }, "ID=URL"],
     ["something that is no object", [], "JSON object"],
   ])("refuses %s and names it", (_what, content, named) => {
     write(content);
     expect(() => loadConfig(home, {})).toThrow(
       expect.objectContaining({ reason: "CONFIG_INVALID", message: expect.stringContaining(named) }),
     );
+  });
+
+  it("takes what the fleet keeps to, and says nothing of what the store's url holds", () => {
+    const config = loadConfig(home, {
+      TURNBOX_PROVISIONER: "static",
+      TURNBOX_STATIC_HOSTS: "h1=https://h1.test:9100,h2=https://h2.test:9100",
+      TURNBOX_STORE_URL: "postgres://u:hidden@db/fleet",
+      TURNBOX_FLEET_ID: "f-1",
+      TURNBOX_IDLE_COOLDOWN: "5m",
+    });
+    expect(config).toMatchObject({ provisioner: "static", fleetId: "f-1", idleCooldown: 300_000, warmPoolTarget: 2 });
+    expect(config.storeUrl?.reveal()).toBe("postgres://u:hidden@db/fleet");
+    expect(JSON.stringify(config)).not.toContain("hidden");
   });
 
   it("refuses a file that is not JSON", () => {
@@ -59,6 +75,7 @@ describe("hostEnvironment", () => {
       TURNBOX_LOG_LEVEL: "debug",
       TURNBOX_POOL_SIZE: "1GiB",
       TURNBOX_HOME: "/elsewhere",
+      OTEL_TRACES_EXPORTER: "otlp",
     };
     expect(hostEnvironment("/h", env)).toEqual({
       PATH: "/bin",
@@ -66,6 +83,7 @@ describe("hostEnvironment", () => {
       TURNBOX_LOG_LEVEL: "debug",
       TURNBOX_POOL_SIZE: "1GiB",
       TURNBOX_HOME: "/h",
+      OTEL_TRACES_EXPORTER: "otlp",
     });
   });
 });

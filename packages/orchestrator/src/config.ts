@@ -1,6 +1,9 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { type ConfigOf, type ConfigSources, parseConfig, readIfThere, SandboxError, setting } from "@turnbox/core";
+import { EC2_SETTINGS } from "./instance/ec2-settings.ts";
+import { FLEET_SETTINGS } from "./instance/fleet-settings.ts";
+import { parseStaticHost } from "./instance/static-hosts.ts";
 
 /** All the orchestrator can be told, with defaults: the section `orchestrator` of `<home>/config.json` and TURNBOX_*. */
 export const ORCHESTRATOR_SETTINGS = {
@@ -28,7 +31,7 @@ export const ORCHESTRATOR_SETTINGS = {
   }),
   hosts: setting.int({
     env: "TURNBOX_HOSTS",
-    description: "How many sandbox-hosts run on this machine.",
+    description: "How many sandbox-hosts run on this machine, where it makes them.",
     default: 1,
     min: 1,
     max: 64,
@@ -68,6 +71,8 @@ export const ORCHESTRATOR_SETTINGS = {
     default: "info",
     values: ["debug", "info", "warn", "error"],
   }),
+  ...FLEET_SETTINGS,
+  ...EC2_SETTINGS,
 } as const;
 
 export type OrchestratorConfig = ConfigOf<typeof ORCHESTRATOR_SETTINGS>;
@@ -90,7 +95,18 @@ export function loadConfig(home: string, env: Environment = process.env): Orches
   if ((config.tlsCertificatePath === null) !== (config.tlsKeyPath === null)) {
     throw new SandboxError("CONFIG_INVALID", "tlsCertificatePath and tlsKeyPath must be given together");
   }
+  checkFleet(config);
   return config;
+}
+
+function checkFleet({ minInstances, maxInstances, provisioner, staticHosts }: OrchestratorConfig): void {
+  if (minInstances > maxInstances) {
+    throw new SandboxError("CONFIG_INVALID", "minInstances must not be more than maxInstances");
+  }
+  for (const text of staticHosts) parseStaticHost(text);
+  if (provisioner === "static" && staticHosts.length === 0) {
+    throw new SandboxError("CONFIG_INVALID", "staticHosts must name at least one host");
+  }
 }
 
 function readSection(path: string): unknown {
@@ -118,12 +134,17 @@ function readSection(path: string): unknown {
   return (json as Readonly<Record<string, unknown>>)["orchestrator"];
 }
 
-/** The whole environment of a sandbox-host: where programs are found, and the settings that are its own. */
+/** The standard variables that decide about traces. */
+export function tracingEnvironment(env: Environment = process.env): Environment {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => name.startsWith("OTEL_")));
+}
+
+/** The whole environment of a sandbox-host: where programs are found, the settings that are its own, and how to trace. */
 export function hostEnvironment(home: string, env: Environment = process.env): Readonly<Record<string, string>> {
   const passed = Object.entries(env).filter(
     (entry): entry is [string, string] =>
       entry[1] !== undefined &&
-      (["PATH", "HOME"].includes(entry[0]) || entry[0].startsWith("TURNBOX_")) &&
+      (["PATH", "HOME"].includes(entry[0]) || /^(TURNBOX|OTEL)_/.test(entry[0])) &&
       (!OWN.includes(entry[0]) || SHARED.includes(entry[0])),
   );
   return { ...Object.fromEntries(passed), TURNBOX_HOME: home };

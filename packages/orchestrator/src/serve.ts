@@ -11,8 +11,9 @@ import {
   systemClock,
   writeDraft,
 } from "@turnbox/core";
+import { openTracing } from "@turnbox/core/trace";
 import { composeOrchestrator } from "./compose.ts";
-import { hostEnvironment, loadConfig } from "./config.ts";
+import { hostEnvironment, loadConfig, tracingEnvironment } from "./config.ts";
 import { ORCHESTRATOR_VERSION } from "./version.ts";
 
 export interface ServeOptions {
@@ -48,6 +49,16 @@ export async function serve(options: ServeOptions): Promise<void> {
     to: { path: join(home, "logs", "orchestrator.log") },
   });
 
+  await using tracing = await openTracing({
+    serviceName: "turnbox-orchestrator",
+    version: ORCHESTRATOR_VERSION,
+    env: tracingEnvironment(),
+    clock,
+    onProblem: (message) => {
+      log.warn({ message }, "traces");
+    },
+  });
+
   const stopping = new AbortController();
   const signal = AbortSignal.any([options.stop, stopping.signal]);
   const watching = new AbortController();
@@ -60,7 +71,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   );
   try {
     await using orchestrator = await composeOrchestrator(
-      { config, home, homeInfo, hostEntry: options.hostEntry, hostEnv: hostEnvironment(home), clock, log },
+      { config, home, homeInfo, hostEntry: options.hostEntry, hostEnv: hostEnvironment(home), clock, log, tracing },
       { signal },
     );
     log.info({ url: orchestrator.url }, "listening");

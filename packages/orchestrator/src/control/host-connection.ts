@@ -1,4 +1,4 @@
-import type { SandboxControl, Template } from "./sandbox-control.ts";
+import type { SandboxControl, SandboxState, Template } from "./sandbox-control.ts";
 
 /** How a host is at one moment, in its own words. A total of 0 means that it sets or knows no bound. */
 export interface HostReport {
@@ -10,9 +10,24 @@ export interface HostReport {
   readonly memoryAvailableBytes: number;
   readonly poolBytes: number;
   readonly poolAvailableBytes: number;
+  /** Whether it takes new sessions, as the fleet told it last. */
+  readonly admission: "open" | "closed";
   readonly templates: readonly Template[];
   /** What is wrong, for people. */
   readonly problems: readonly string[];
+}
+
+/** A command of the control loop: the host refuses it as `EPOCH_STALE` once it has seen a higher epoch. */
+export interface FencedHostCall {
+  readonly signal: AbortSignal;
+  readonly epoch: number;
+}
+
+/** A session of any tenant, as a drain sees it. */
+export interface HostSession {
+  readonly sessionId: string;
+  readonly tenant: string;
+  readonly state: SandboxState;
 }
 
 /**
@@ -21,4 +36,10 @@ export interface HostReport {
  */
 export interface HostConnection extends SandboxControl, AsyncDisposable {
   report(call: { readonly signal: AbortSignal }): Promise<HostReport>;
+  /** Of all tenants. */
+  sessions(call: { readonly signal: AbortSignal }): Promise<readonly HostSession[]>;
+  /** Whether the host itself takes new sessions: it keeps this over restarts, whoever routes to it. */
+  setAdmission(admission: "open" | "closed", call: FencedHostCall): Promise<void>;
+  /** Pauses a session of any tenant, ending its tools where they do not end by themselves. Paused already is done. */
+  pauseSession(session: HostSession, call: FencedHostCall): Promise<void>;
 }

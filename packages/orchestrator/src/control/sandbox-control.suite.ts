@@ -1,12 +1,14 @@
 import { describe, expect, it } from "@jest/globals";
 import { SandboxError } from "@turnbox/core";
-import type {
-  ControlCall,
-  CreateSandboxRequest,
-  ForkResult,
-  ForkSandboxRequest,
-  Sandbox,
-  SandboxControl,
+import {
+  addressToUrl,
+  type ControlCall,
+  type CreateSandboxRequest,
+  type ForkResult,
+  type ForkSandboxRequest,
+  type ProcessRef,
+  type Sandbox,
+  type SandboxControl,
 } from "./sandbox-control.ts";
 
 /** What the suite runs on. Sandboxes are made for tenants and labels that nobody else uses, so a shared server will do. */
@@ -36,7 +38,7 @@ const request = (changes: Partial<CreateSandboxRequest> = {}): CreateSandboxRequ
   ...changes,
 });
 
-/** The contract of `SandboxControl`, as far as every adapter has it. */
+/** The contract of `SandboxControl`: what every adapter has, and that it has what it says to have. */
 export function sandboxControlSuite(name: string, create: () => Promise<ControlUnderTest>, timeoutMs = 30_000): void {
   const specify = (what: string, test: (under: ControlUnderTest, call: ControlCall) => Promise<void>): void => {
     it(
@@ -66,6 +68,9 @@ export function sandboxControlSuite(name: string, create: () => Promise<ControlU
       if (result.kind === "failed") throw result.error;
       return result.sandbox;
     });
+  const ended = async ({ control }: ControlUnderTest, process: ProcessRef, call: ControlCall): Promise<void> => {
+    while ((await control.getProcessStatus(process, call)).status !== "exited") await new Promise(setImmediate);
+  };
   const refusal = async (work: Promise<unknown>): Promise<SandboxError> => {
     try {
       await work;
@@ -98,11 +103,89 @@ export function sandboxControlSuite(name: string, create: () => Promise<ControlU
       await destroy(under, made, call);
     });
 
-    specify("says where the tools of a sandbox are run", async (under, call) => {
+    specify("answers every question about what it can do, for itself and for each sandbox", async (under, call) => {
+      const made = await under.control.createSandbox(request(), call);
+      for (const able of [await under.control.capabilities(call), made.capabilities]) {
+        expect(able).toEqual({
+          snapshots: expect.any(Boolean),
+          rollback: expect.any(Boolean),
+          fork: expect.any(Boolean),
+          pause: expect.any(Boolean),
+          launchProcess: expect.any(Boolean),
+          deepPause: expect.any(Boolean),
+          pausePreservesProcesses: expect.any(Boolean),
+          tierRouting: expect.any(Boolean),
+          streamingProgress: expect.any(Boolean),
+          concurrentSandboxes: expect.any(Number),
+          maxSandboxDurationMs: expect.any(Number),
+          storage: expect.stringMatching(/./),
+          runtime: expect.stringMatching(/./),
+        });
+        expect(Math.min(able.concurrentSandboxes, able.maxSandboxDurationMs)).toBeGreaterThanOrEqual(0);
+        // What is built on snapshots is not there without them.
+        if (!able.snapshots) expect([able.rollback, able.fork]).toEqual([false, false]);
+        if (!able.pause) expect([able.deepPause, able.pausePreservesProcesses]).toEqual([false, false]);
+      }
+      await destroy(under, made, call);
+    });
+
+    specify("says where the tools of a sandbox are run, by an address that makes a url", async (under, call) => {
       const made = await under.control.createSandbox(request(), call);
       const connection = await under.control.connectSandbox({ sandboxId: made.sandboxId }, call);
       expect(connection).toMatchObject({ sandboxId: made.sandboxId, sessionId: made.session.sessionId });
       expect(new URL(connection.url).host).toBe(made.address);
+      expect(new URL(addressToUrl(made.address)).host).toBe(made.address);
+      expect(addressToUrl(connection.url)).toBe(connection.url);
+      await destroy(under, made, call);
+    });
+
+    specify("pauses and resumes where it can, again if asked, and keeps the rest as it was", async (under, call) => {
+      const labels = { run: fresh("label") };
+      const { sandboxId, ...made } = await under.control.createSandbox(request({ labels }), call);
+      const mutation = (): { sandboxId: string; idempotencyKey: string } => ({
+        sandboxId,
+        idempotencyKey: fresh("mutation"),
+      });
+      const pause = () => under.control.pauseSandbox({ ...mutation(), tools: "wait" }, call);
+      if (made.capabilities.pause) {
+        const paused = { sandboxId, address: made.address, session: { state: "paused", labels } };
+        expect(await pause()).toMatchObject(paused);
+        expect(await pause()).toMatchObject(paused);
+        expect(await under.control.getSandbox({ sandboxId }, call)).toMatchObject(paused);
+        const active = { sandboxId, session: { state: "active", generation: 1, labels } };
+        expect(await under.control.resumeSandbox(mutation(), call)).toMatchObject(active);
+        expect(await under.control.resumeSandbox(mutation(), call)).toMatchObject(active);
+      } else {
+        expect(await refusal(pause())).toMatchObject({ reason: "UNIMPLEMENTED" });
+      }
+      await destroy(under, { sandboxId, ...made }, call);
+    });
+
+    specify("launches a process, says how it is, and ends it", async (under, call) => {
+      const made = await under.control.createSandbox(request(), call);
+      const { sandboxId } = made;
+      const launch = {
+        sandboxId,
+        idempotencyKey: fresh("launch"),
+        binary: "/bin/sh",
+        args: ["-c", "sleep 1000"],
+        env: {},
+        exposePort: 0,
+      };
+      if (made.capabilities.launchProcess) {
+        const { processId, status } = await under.control.launchProcess(launch, call);
+        const process = { sandboxId, processId };
+        expect(["starting", "running"]).toContain(status);
+        expect(["starting", "running"]).toContain((await under.control.getProcessStatus(process, call)).status);
+        await under.control.killProcess({ ...process, signalNumber: 9 }, call);
+        await ended(under, process, call);
+        const absent = { sandboxId, processId: "nowhere" };
+        expect(await refusal(under.control.getProcessStatus(absent, call))).toMatchObject({
+          reason: "PROCESS_NOT_FOUND",
+        });
+      } else {
+        expect(await refusal(under.control.launchProcess(launch, call))).toMatchObject({ reason: "UNIMPLEMENTED" });
+      }
       await destroy(under, made, call);
     });
 
@@ -196,6 +279,11 @@ export function sandboxControlSuite(name: string, create: () => Promise<ControlU
     specify("forks children next to their parent, each of its own, that outlive it", async (under, call) => {
       const labels = { run: fresh("label") };
       const parent = await under.control.createSandbox(request({ labels }), call);
+      if (!parent.capabilities.fork) {
+        expect(await refusal(fork(under, parent, {}, call))).toMatchObject({ reason: "SNAPSHOTS_NOT_AVAILABLE" });
+        await destroy(under, parent, call);
+        return;
+      }
       const children = childrenOf(await fork(under, parent, { count: 2 }, call));
       expect(children).toHaveLength(2);
       const ids = [parent, ...children].map((one) => one.sandboxId);
@@ -221,6 +309,10 @@ export function sandboxControlSuite(name: string, create: () => Promise<ControlU
 
     specify("forks once for one key, and refuses the key with another request", async (under, call) => {
       const parent = await under.control.createSandbox(request(), call);
+      if (!parent.capabilities.fork) {
+        await destroy(under, parent, call);
+        return;
+      }
       const idempotencyKey = fresh("fork");
       const first = childrenOf(await fork(under, parent, { count: 2, idempotencyKey }, call));
       const again = childrenOf(await fork(under, parent, { count: 2, idempotencyKey }, call));
@@ -234,7 +326,7 @@ export function sandboxControlSuite(name: string, create: () => Promise<ControlU
     specify("forks nothing of a snapshot, a sandbox or a tenant that has it not", async (under, call) => {
       const parent = await under.control.createSandbox(request(), call);
       expect(await refusal(fork(under, parent, { snapshotId: "snap-nowhere" }, call))).toMatchObject({
-        reason: "SNAPSHOT_NOT_FOUND",
+        reason: parent.capabilities.fork ? "SNAPSHOT_NOT_FOUND" : "SNAPSHOTS_NOT_AVAILABLE",
       });
       const stranger = { ...call, tenant: under.tenants[1] };
       for (const [sandboxId, caller] of [

@@ -3,6 +3,8 @@ import type { SandboxError } from "@turnbox/core";
 /** What every operation takes. Cleanup inside an adapter never uses the caller's signal. */
 export interface ControlCall {
   readonly signal: AbortSignal;
+  /** How much time the caller has left; absent means that it did not say. */
+  readonly timeoutMs?: number;
   /** Whose sandboxes the call is about; those of other tenants do not exist for it. */
   readonly tenant: string;
 }

@@ -3,11 +3,6 @@ import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { parseEnum, parseKey, parseLabels, parseResources, parseSize, parseVariables } from "@turnbox/core";
 import { type Capabilities, CapabilitiesSchema } from "@turnbox/protocol/turnbox/common/v1/capability_pb";
 import {
-  type Instance,
-  InstanceSchema,
-  InstanceState as WireInstanceState,
-} from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
-import {
   type CreateSandboxRequest as WireCreateRequest,
   type Sandbox as WireSandbox,
   SandboxSchema,
@@ -30,7 +25,6 @@ import type {
   SandboxState,
   Template,
 } from "../control/sandbox-control.ts";
-import type { FleetInstance, InstanceState } from "../instance/fleet-view.ts";
 import { parseName, parsePositiveMs, parseTemplate } from "./validate.ts";
 
 const STATES = {
@@ -40,15 +34,6 @@ const STATES = {
   destroying: SessionState.DESTROYING,
   failed: SessionState.FAILED,
 } as const satisfies Record<SandboxState, SessionState>;
-
-const INSTANCE_STATES = {
-  provisioning: WireInstanceState.PROVISIONING,
-  ready: WireInstanceState.READY,
-  active: WireInstanceState.ACTIVE,
-  draining: WireInstanceState.DRAINING,
-  stopped: WireInstanceState.STOPPED,
-  terminating: WireInstanceState.TERMINATING,
-} as const satisfies Record<InstanceState, WireInstanceState>;
 
 const ON_TIMEOUTS: ReadonlyMap<number, OnTimeout | "default"> = new Map<number, OnTimeout | "default">([
   [WireOnTimeout.UNSPECIFIED, "default"],
@@ -139,23 +124,5 @@ export function toWireTemplate({ createdAtMs, sizeBytes, ...template }: Template
     ...template,
     createdAt: timestampFromMs(createdAtMs),
     sizeBytes: BigInt(sizeBytes),
-  });
-}
-
-export function toWireInstance({
-  launchedAtMs,
-  poolAvailableBytes,
-  state,
-  url,
-  labels,
-  ...instance
-}: FleetInstance): Instance {
-  return create(InstanceSchema, {
-    ...instance,
-    state: INSTANCE_STATES[state],
-    url: url ?? "",
-    labels: { ...labels },
-    launchedAt: timestampFromMs(launchedAtMs),
-    poolAvailableBytes: BigInt(poolAvailableBytes),
   });
 }

@@ -1,26 +1,34 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import { invalidArgument } from "@turnbox/core";
+import { type Clock, invalidArgument } from "@turnbox/core";
+import { closingSignalOf } from "@turnbox/core/server";
 import type { FleetService } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
-import type { FleetView } from "../instance/fleet-view.ts";
-import { toWireInstance } from "./convert.ts";
+import type { FleetOperations, FleetView } from "../instance/fleet-view.ts";
+import { fromDrainRequest, fromInstanceRequest, fromRefreshRequest, toWireInstance } from "./convert-fleet.ts";
 import { parsePage } from "./validate.ts";
+import { watchFleet } from "./watch-fleet.ts";
 
 export interface FleetServiceOptions {
   readonly fleet: FleetView;
+  readonly operations: FleetOperations;
+  /** Creates that wait for room, in all replicas. */
+  readonly waitingCreates: (call: { readonly signal: AbortSignal }) => Promise<number>;
+  readonly clock: Clock;
   readonly version: string;
 }
 
-/** FleetService: what is known about the instances. Methods that are not here answer `unimplemented`. */
-export function createFleetService({ fleet, version }: FleetServiceOptions): Partial<ServiceImpl<typeof FleetService>> {
+/** FleetService: parse, ask the fleet, convert. */
+export function createFleetService(options: FleetServiceOptions): ServiceImpl<typeof FleetService> {
+  const { fleet, operations, version } = options;
   return {
-    getFleetStatus: () => {
+    getFleetStatus: async (_request, { signal }) => {
       const instances: Record<string, number> = {};
       let sessionCount = 0;
       for (const instance of fleet.instances()) {
         instances[instance.state] = (instances[instance.state] ?? 0) + 1;
         sessionCount += instance.sessionCount;
       }
-      return { fleetId: fleet.fleetId, instances, sessionCount, waitingCreates: 0, version };
+      const waitingCreates = await options.waitingCreates({ signal });
+      return { fleetId: fleet.fleetId, instances, sessionCount, waitingCreates, version };
     },
     listInstances: ({ page }) => {
       const { pageSize, pageToken } = parsePage(page);
@@ -31,6 +39,21 @@ export function createFleetService({ fleet, version }: FleetServiceOptions): Par
       const nextPageToken = rest.length > shown.length && last !== undefined ? formatToken(last.instanceId) : "";
       return { instances: shown.map(toWireInstance), page: { nextPageToken } };
     },
+    cordonInstance: async (request, { signal }) => ({
+      instance: toWireInstance(await operations.cordon(fromInstanceRequest(request), { signal })),
+    }),
+    uncordonInstance: async (request, { signal }) => ({
+      instance: toWireInstance(await operations.uncordon(fromInstanceRequest(request), { signal })),
+    }),
+    drainInstance: async (request, { signal }) => ({
+      instance: toWireInstance(await operations.drain(fromDrainRequest(request), { signal })),
+    }),
+    refreshInstances: async (request, { signal }) => {
+      const { replacing, skipped } = await operations.refresh(fromRefreshRequest(request), { signal });
+      return { replacing: [...replacing], skipped: [...skipped] };
+    },
+    watchFleet: (_request, context) =>
+      watchFleet(options, { signal: AbortSignal.any([context.signal, closingSignalOf(context)]) }),
   };
 }
 

@@ -1,94 +1,11 @@
-import { generateKeyPairSync } from "node:crypto";
 import { describe, expect, it } from "@jest/globals";
-import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
-import {
-  type AccessVerb,
-  createLog,
-  createTokenSigner,
-  createTokenVerifier,
-  fromConnectError,
-  type Reason,
-  Secret,
-  systemClock,
-} from "@turnbox/core";
-import { createRouterOptions } from "@turnbox/core/server";
+import type { Client } from "@connectrpc/connect";
+import { Secret } from "@turnbox/core";
 import { Verb } from "@turnbox/protocol/turnbox/common/v1/access_pb";
-import { FleetService, InstanceState } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
 import { SandboxControlService } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
 import { ProcessState } from "@turnbox/protocol/turnbox/host/v1/process_pb";
 import { OnTimeout, SessionState } from "@turnbox/protocol/turnbox/host/v1/session_pb";
-import { createFakeSandboxControl } from "../control/fake/fake-sandbox-control.ts";
-import type { FleetInstance } from "../instance/fleet-view.ts";
-import { createRoutes } from "./routes.ts";
-
-const HOME_TOKEN = "home-token-home-token-home-token-home";
-
-const instance = (instanceId: string, changes: Partial<FleetInstance> = {}): FleetInstance => ({
-  instanceId,
-  state: "ready",
-  cordoned: false,
-  url: `http://${instanceId}:9100`,
-  labels: {},
-  launchedAtMs: 1000,
-  health: "healthy",
-  sessionCount: 0,
-  maxSessions: 10,
-  poolAvailableBytes: 5,
-  message: "",
-  ...changes,
-});
-
-function createServer(instances: readonly FleetInstance[] = []) {
-  const clock = systemClock;
-  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
-  const signer = createTokenSigner({ privateKey, issuer: "f1", clock });
-  const verifier = createTokenVerifier({
-    publicKeys: [publicKey],
-    homeToken: new Secret(HOME_TOKEN),
-    issuer: "f1",
-    clock,
-  });
-  const control = createFakeSandboxControl({ clock });
-  const log = createLog({ name: "test", level: "silent", to: { write: () => undefined } });
-  const fleet = { fleetId: "f1", instances: () => instances };
-  const transport = (token: string) =>
-    createRouterTransport(createRoutes({ control, signer, fleet, version: "1.2.3" }), {
-      router: createRouterOptions({ verifier, log, clock }),
-      transport: {
-        interceptors: [
-          (next) => (request) => {
-            if (token !== "") request.header.set("authorization", `Bearer ${token}`);
-            return next(request);
-          },
-        ],
-      },
-    });
-  const tokenOf = (
-    tenant: string,
-    more: { readonly sandbox?: string; readonly verbs?: readonly AccessVerb[]; readonly lifetimeMs?: number } = {},
-  ): string =>
-    signer.sign({ tenant, verbs: ["read", "lifecycle", "execute"], lifetimeMs: 60_000, ...more }).token.reveal();
-  return {
-    control,
-    verifier,
-    tokenOf,
-    sandboxes: (token = HOME_TOKEN): Client<typeof SandboxControlService> =>
-      createClient(SandboxControlService, transport(token)),
-    fleets: (token = HOME_TOKEN): Client<typeof FleetService> => createClient(FleetService, transport(token)),
-  };
-}
-
-const refusal = async (
-  work: Promise<unknown>,
-): Promise<{ reason: Reason; field: string | undefined; message: string }> => {
-  try {
-    await work;
-  } catch (thrown) {
-    const { reason, metadata, message } = fromConnectError(thrown);
-    return { reason, field: metadata["field"], message };
-  }
-  throw new Error("nothing was refused");
-};
+import { createServer, refusal } from "./server.suite.ts";
 
 describe("SandboxControlService", () => {
   it("makes, reads, lists and destroys a sandbox", async () => {
@@ -358,41 +275,5 @@ describe("SandboxControlService", () => {
     expect(await refusal(sandboxes.killProcess({ sandboxId, processId: "p", signal: 65 }))).toMatchObject(wrong);
     const unknown = { reason: "PROCESS_NOT_FOUND" };
     expect(await refusal(sandboxes.getProcessStatus({ sandboxId, processId: "p" }))).toMatchObject(unknown);
-  });
-});
-
-describe("FleetService", () => {
-  const instances = [
-    instance("a", { sessionCount: 2, state: "active" }),
-    instance("b"),
-    instance("c", { url: undefined, state: "provisioning" }),
-  ];
-
-  it("tells the fleet in numbers", async () => {
-    expect(await createServer(instances).fleets().getFleetStatus({})).toMatchObject({
-      fleetId: "f1",
-      version: "1.2.3",
-      sessionCount: 2,
-      instances: { active: 1, ready: 1, provisioning: 1 },
-    });
-  });
-
-  it("lists instances in pages", async () => {
-    const client = createServer(instances).fleets();
-    const first = await client.listInstances({ page: { pageSize: 2 } });
-    expect(first.instances.map((one) => one.instanceId)).toEqual(["a", "b"]);
-    expect(first.instances[0]).toMatchObject({ state: InstanceState.ACTIVE, url: "http://a:9100", sessionCount: 2 });
-    const second = await client.listInstances({ page: { pageSize: 2, pageToken: first.page?.nextPageToken ?? "" } });
-    expect(second.instances.map((one) => [one.instanceId, one.url])).toEqual([["c", ""]]);
-    expect(await refusal(client.listInstances({ page: { pageToken: "zzz" } }))).toMatchObject({
-      field: "page.page_token",
-    });
-  });
-
-  it("is not for tenants", async () => {
-    const server = createServer(instances);
-    expect(await refusal(server.fleets(server.tokenOf("t1")).listInstances({}))).toMatchObject({
-      reason: "PERMISSION_DENIED",
-    });
   });
 });

@@ -39,7 +39,12 @@ const TOOLS: ReadonlyMap<number, "wait" | "refuse" | "kill"> = new Map([
 /** Whoever speaks for all tenants works, where one is needed, for the default one. */
 function callOf(context: HandlerContext): ControlCall {
   const { tenant } = principalOf(context);
-  return { signal: context.signal, tenant: tenant === ANY_TENANT ? DEFAULT_TENANT : tenant };
+  const timeoutMs = context.timeoutMs();
+  return {
+    signal: context.signal,
+    tenant: tenant === ANY_TENANT ? DEFAULT_TENANT : tenant,
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  };
 }
 
 /** SandboxControlService: parse, call the control, convert. Methods that are not here answer `unimplemented`. */

@@ -31,6 +31,8 @@ export interface FakeControlOptions {
 export interface FakeSandboxControl extends SandboxControl {
   /** Ids of all sandboxes there are, of every tenant. */
   sandboxIds(): readonly string[];
+  /** All sandboxes with their tenants, as their host sees them. */
+  sandboxes(): readonly { readonly sandbox: Sandbox; readonly tenant: string }[];
   /** Ids given to `createSandbox`, in order, whatever came of it. */
   readonly createdSessionIds: readonly string[];
   readonly templates: readonly Template[];
@@ -42,7 +44,7 @@ const CAPABILITIES: SandboxCapabilities = {
   rollback: true,
   fork: true,
   pause: true,
-  launchProcess: false,
+  launchProcess: true,
   deepPause: false,
   concurrentSandboxes: 0,
   maxSandboxDurationMs: 0,
@@ -173,6 +175,7 @@ export function createFakeSandboxControl(options: FakeControlOptions): FakeSandb
 
   return {
     sandboxIds: () => [...held.keys()],
+    sandboxes: () => [...held.values()],
     createdSessionIds,
     templates,
     setCapabilities: (changes) => {

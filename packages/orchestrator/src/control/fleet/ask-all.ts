@@ -8,7 +8,7 @@ export async function askAll<T>(
   ask: (host: HostConnection) => Promise<T>,
 ): Promise<readonly [T, ...T[]]> {
   const outcomes = await Promise.allSettled(
-    registry.instanceIds().map(async (instanceId) => await ask(registry.connection(instanceId))),
+    registry.connectedIds().map(async (instanceId) => await ask(registry.connection(instanceId))),
   );
   const [first, ...others] = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
   if (first !== undefined) return [first, ...others];

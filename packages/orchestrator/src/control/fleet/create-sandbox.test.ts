@@ -95,7 +95,10 @@ describe("createSandbox on a fleet", () => {
   it("says that the fleet is full when every candidate is", async () => {
     const full = error("MAX_SESSIONS_REACHED");
     await using fleet = await createFakeFleet({
-      hosts: { "i-1": { before: failing(full) }, "i-2": { before: failing(full) } },
+      hosts: {
+        "i-1": { before: failing(...Array<SandboxError>(9).fill(full)) },
+        "i-2": { before: failing(...Array<SandboxError>(9).fill(full)) },
+      },
     });
     await expect(fleet.control.createSandbox(request(), CALL)).rejects.toMatchObject({ reason: "FLEET_EXHAUSTED" });
   });

@@ -1,22 +1,22 @@
-import { type Clock, hasReason, newSessionId, type Reason, SandboxError } from "@turnbox/core";
+import { type Clock, createDeadline, hasReason, type Reason, SandboxError } from "@turnbox/core";
 import type { Log } from "@turnbox/core";
-import { whileWanted } from "../../async/while-wanted.ts";
-import type { SandboxRow, Store } from "../../store/store.ts";
+import type { IdempotencyRef, SandboxRow, Store } from "../../store/store.ts";
 import type { ControlCall, CreateSandboxRequest, Sandbox } from "../sandbox-control.ts";
 import { formatFleetId } from "./fleet-id.ts";
 import { idempotencyConflict } from "./idempotency-conflict.ts";
-import type { InstanceRegistry } from "./instance-registry.ts";
+import { createInterest, type Interest } from "./interest.ts";
 import { hashPayload } from "./payload-hash.ts";
-import { type PlacementRules, place } from "./placement.ts";
-import type { Slots } from "./slots.ts";
+import type { Reach } from "./reach.ts";
+import type { SlotClaim } from "./slots.ts";
+import { createTakePlace, demandOf, type Place, type TakePlaceOptions } from "./take-place.ts";
 
-export interface CreateSandboxOptions {
-  readonly registry: InstanceRegistry;
+export interface CreateSandboxOptions extends TakePlaceOptions {
   readonly store: Store;
-  readonly slots: Slots;
-  readonly rules: PlacementRules;
+  readonly reach: Reach;
   readonly clock: Clock;
   readonly logger: Log;
+  /** Ids that nobody guesses. */
+  readonly newSessionId: () => string;
   /** How long the whole create may take; it goes on when its caller leaves. */
   readonly createTimeoutMs: number;
   /** Ends the creates in flight; their outcome is settled by whoever repeats them. */
@@ -30,10 +30,27 @@ interface Attempt {
   readonly request: CreateSandboxRequest;
   readonly sessionId: string;
   readonly call: ControlCall;
+  /** Aborts when nobody waits for the sandbox any more: until a host is asked, that is the end of it. */
+  readonly wanted: AbortSignal;
+  /** How long it may wait for room. */
+  readonly patienceMs: number;
+  /** Whether somebody began it under the same key before, and a host may have made it then. */
+  readonly begun: "now" | "before";
+  readonly key: IdempotencyRef | undefined;
+  /** Throws where the key has been freed and begun anew by another replica. The row is there by then. */
+  readonly confirm: () => Promise<void>;
+  /** The instance that its row names, as far as this replica knows; another one may go on with the same sandbox. */
+  readonly track: { at: string | undefined };
+}
+
+/** A call of this replica's own, whoever it began for. */
+interface Own {
+  readonly signal: AbortSignal;
 }
 
 interface InFlight {
   readonly payloadHash: string;
+  readonly interest: Interest;
   readonly result: Promise<Sandbox>;
 }
 
@@ -41,12 +58,15 @@ const METHOD = "CreateSandbox";
 /** How often, and after what pauses, the same host is asked again when it is not known what became of a create. */
 const RESOLVE_DELAYS_MS: readonly number[] = [200, 500, 1000, 2000, 4000];
 const CLEANUP_TIMEOUT_MS = 10_000;
-const RETRY_AFTER_MS = 2000;
+const TAKEN_OVER_RETRY_MS = 1000;
+/** What a caller gets before its time is over: the answer that there was no room. */
+const MARGIN_MS = 500;
+/** How often a create goes back to waiting when every candidate turned out to be full. */
+const ROUNDS = 5;
 
 /** Refusals before a host looked at the request: they say nothing about an earlier, unanswered one. */
 const AT_THE_DOOR: readonly Reason[] = [
   "HOST_UNREACHABLE",
-  "INSTANCE_NOT_FOUND",
   "OVERLOADED",
   "RATE_LIMITED",
   "SHUTTING_DOWN",
@@ -71,14 +91,41 @@ const FULL: readonly Reason[] = ["MAX_SESSIONS_REACHED", "SESSION_LIMIT_REACHED"
  * and is said to be.
  */
 export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbox {
-  const { registry, store, slots, rules, clock, logger, createTimeoutMs, shutdown } = options;
+  const { registry, store, slots, queue, reach, clock, logger, newSessionId, createTimeoutMs, shutdown } = options;
+  const takePlace = createTakePlace(options);
   const inFlight = new Map<string, InFlight>();
 
   /** Detached from the caller: what was begun is brought to its end. */
-  const lifecycle = (tenant: string): ControlCall => ({
-    tenant,
-    signal: AbortSignal.any([shutdown, AbortSignal.timeout(createTimeoutMs)]),
-  });
+  const detached = async <T>(tenant: string, work: (call: ControlCall) => Promise<T>): Promise<T> => {
+    using deadline = createDeadline({ clock, ms: createTimeoutMs, signal: shutdown });
+    return await work({ tenant, signal: deadline.signal });
+  };
+  /** Cleanup has its own time: the caller's may be over. */
+  const cleanup = async (work: (call: Own) => Promise<unknown>): Promise<void> => {
+    using deadline = createDeadline({ clock, ms: CLEANUP_TIMEOUT_MS });
+    await work({ signal: deadline.signal });
+  };
+
+  /** The sandbox is there: where that cannot be put on record, nothing may be taken back, and only the key finds it again. */
+  const putOnRecord: typeof cleanup = async (work) => {
+    try {
+      await cleanup(work);
+    } catch (error) {
+      const { reason, message } = SandboxError.from(error);
+      throw new SandboxError(reason, message, { admitted: "unknown", cause: error });
+    }
+  };
+
+  /** A failure of the store says nothing about a create that was begun before. */
+  const stillUnknown = async <T>({ begun }: Attempt, work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      const { reason, message } = SandboxError.from(error);
+      if (begun === "now" || reason === "SANDBOX_EXISTS") throw error;
+      throw new SandboxError(reason, message, { admitted: "unknown", cause: error });
+    }
+  };
 
   const reserve = async ({ request, sessionId, call }: Attempt): Promise<void> => {
     const row: SandboxRow = {
@@ -114,12 +161,12 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
       const { session } = await registry.connection(row.instanceId).getSandbox({ sandboxId: row.sessionId }, call);
       return session.state === "destroying";
     } catch (error) {
-      return hasReason(error, "SANDBOX_NOT_FOUND");
+      return hasReason(error, "SANDBOX_NOT_FOUND", "INSTANCE_NOT_FOUND");
     }
   };
 
   const askHost = async (instanceId: string, { request, sessionId, call }: Attempt): Promise<Sandbox> => {
-    const connection = registry.connection(instanceId);
+    const connection = await reach(instanceId, call);
     const { name: _name, ...rest } = request;
     try {
       return await connection.createSandbox({ ...rest, sessionId, idempotencyKey: `create-${sessionId}` }, call);
@@ -130,6 +177,15 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
       if (made.session.state === "active") return made;
       throw new SandboxError("HOST_UNREACHABLE", `the session is ${made.session.state}`, { admitted: "unknown" });
     }
+  };
+
+  /** Another replica may have found out meanwhile that nothing came of it, and begun elsewhere. */
+  const stillMine = async (instanceId: string, { sessionId, call }: Attempt): Promise<void> => {
+    const placing = { sessionId, instanceId, phase: "creating", from: instanceId } as const;
+    const placed = await store.placeSandbox(placing, call).catch((error: unknown) => {
+      throw unknownOutcome(instanceId, SandboxError.from(error));
+    });
+    if (placed === "changed") throw takenOver();
   };
 
   /** Asks one host until its answer is known: a sandbox, or an error that says `admitted: no`. */
@@ -151,70 +207,151 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
         throw unknownOutcome(instanceId, error);
       });
       await registry.sync(attempt.call).catch(() => undefined);
+      await stillMine(instanceId, attempt);
     }
     throw new SandboxError("INTERNAL", "the tries ended without an answer");
   };
 
-  const tryOn = async (instanceId: string, attempt: Attempt, first: "fresh" | "begun"): Promise<Sandbox> => {
-    const { request, sessionId, call } = attempt;
-    using claim = slots.claim(instanceId, demandOf(request));
-    await store.placeSandbox({ sessionId, instanceId, phase: "creating" }, call);
-    const made = await settleOn(instanceId, attempt, first);
+  /** Ends what this replica made while another one went on with the same sandbox elsewhere: nobody was told of it. */
+  const giveBack = async (instanceId: string, { sessionId, call }: Attempt, own: Own): Promise<void> => {
+    const request = { sandboxId: sessionId, idempotencyKey: `withdraw-${sessionId}` };
+    try {
+      await registry.connection(instanceId).destroySandbox(request, { ...own, tenant: call.tenant });
+    } catch (error) {
+      if (hasReason(error, "SANDBOX_NOT_FOUND", "INSTANCE_NOT_FOUND")) return;
+      logger.error({ err: SandboxError.from(error), instanceId, sessionId }, "a sandbox that nobody knows may be left");
+    }
+  };
+  /** Nothing came of it: the row and the key are free again, unless another replica has gone on. */
+  const withdraw = async ({ sessionId, track, key }: Attempt): Promise<void> => {
+    await cleanup(async (own) => {
+      const withdrawal = { sessionId, from: track.at, ...(key === undefined ? {} : { key }) };
+      if ((await store.withdrawSandbox(withdrawal, own)) === "changed") throw takenOver();
+    });
+  };
+
+  const tryOn = async (place: SlotClaim, attempt: Attempt, first: "fresh" | "begun"): Promise<Sandbox> => {
+    const { request, sessionId, call, track } = attempt;
+    using claim = place;
+    const { instanceId } = claim;
+    const placing = { sessionId, instanceId, phase: "creating", from: track.at } as const;
+    if ((await stillUnknown(attempt, () => store.placeSandbox(placing, call))) === "changed") throw takenOver();
+    const left = track.at;
+    track.at = instanceId;
+    // Whoever began it there may have had it made since that host refused it here.
+    if (attempt.begun === "before" && left !== undefined && left !== instanceId) await giveBack(left, attempt, call);
+    const made = await settleOn(instanceId, attempt, first).catch((error: unknown) => {
+      // The sandbox may be there: its place is taken until the host says otherwise.
+      if (isUnknown(error)) claim.keep();
+      throw error;
+    });
     claim.keep();
-    await store.placeSandbox({ sessionId, instanceId, phase: "created" }, cleanupCall());
+    await putOnRecord(async (own) => {
+      const there = await store.placeSandbox({ ...placing, phase: "created", from: instanceId }, own);
+      if (there === "placed") return;
+      await giveBack(instanceId, attempt, own);
+      throw takenOver();
+    });
     const named = request.name === undefined ? {} : { name: request.name };
     return { ...made, ...named, sandboxId: formatFleetId({ instanceId, sessionId }) };
   };
 
+  /** Answers with why the last of the candidates refused where all did. */
+  const tryCandidates = async (
+    { claim, candidates }: Place,
+    attempt: Attempt,
+  ): Promise<Sandbox | { readonly refusal: SandboxError }> => {
+    let refusal = new SandboxError("INTERNAL", "there was no candidate");
+    for (const [index, instanceId] of candidates.entries()) {
+      const place = index === 0 ? claim : slots.claim(instanceId, demandOf(attempt.request));
+      const made = await tryOn(place, attempt, "fresh").catch((error: unknown) => {
+        refusal = passOverError(error);
+        return undefined;
+      });
+      if (made !== undefined) return made;
+      queue.pump();
+    }
+    return { refusal };
+  };
+  const runFresh = async (attempt: Attempt): Promise<Sandbox> => {
+    const signal = AbortSignal.any([attempt.wanted, attempt.call.signal]);
+    for (let round = 1; ; round += 1) {
+      const taken = await takePlace(attempt, { signal });
+      const outcome = await tryCandidates(taken, attempt);
+      if (!("refusal" in outcome)) return outcome;
+      if (!FULL.includes(outcome.refusal.reason)) throw outcome.refusal;
+      if (round === ROUNDS) throw queue.exhausted("every candidate is full", outcome.refusal);
+      // What the hosts said before is old: they are asked before the next try.
+      await Promise.allSettled(taken.candidates.map((instanceId) => registry.ask(instanceId, attempt.call)));
+    }
+  };
+
   const run = async (attempt: Attempt): Promise<Sandbox> => {
-    const { request, sessionId, call } = attempt;
-    const begunOn = (await store.getSandbox(sessionId, call))?.instanceId;
-    await reserve(attempt);
+    const { request, sessionId, call, track } = attempt;
     try {
+      const begunOn = await stillUnknown(attempt, async () => {
+        const row = await store.getSandbox(sessionId, call);
+        await reserve(attempt);
+        await attempt.confirm();
+        return row?.instanceId;
+      });
+      track.at = begunOn;
       if (begunOn !== undefined) {
-        const resumed = await tryOn(begunOn, attempt, "begun").catch(passOver);
+        const resumed = await tryOn(slots.claim(begunOn, demandOf(request)), attempt, "begun").catch(passOver);
         if (resumed !== undefined) return resumed;
       }
-      const placement = place(toPlacementRequest(request), registry.placementView(), rules);
-      if (placement.kind === "refused") throw exhausted(placement.message);
-      let refusal: SandboxError | undefined;
-      for (const instanceId of placement.candidates) {
-        const made = await tryOn(instanceId, attempt, "fresh").catch((error: unknown) => {
-          refusal = passOverError(error);
-          return undefined;
-        });
-        if (made !== undefined) return made;
-      }
-      throw refusal === undefined || FULL.includes(refusal.reason)
-        ? exhausted("every candidate is full", refusal)
-        : refusal;
+      return await runFresh(attempt);
     } catch (error) {
-      if (!isUnknown(error)) await store.deleteSandbox(sessionId, cleanupCall());
+      if (!isUnknown(error)) await withdraw(attempt);
       throw error;
     }
   };
 
-  const runKeyed = async (request: CreateSandboxRequest, tenant: string, payloadHash: string): Promise<Sandbox> => {
-    const call = lifecycle(tenant);
-    const ref = { tenant, method: METHOD, key: request.idempotencyKey };
+  const runKeyed = async (attempt: Omit<Attempt, "sessionId">, payloadHash: string): Promise<Sandbox> => {
+    const { request, call } = attempt;
+    const ref = { tenant: call.tenant, method: METHOD, key: request.idempotencyKey };
     const fresh = newSessionId();
-    const state = await store.beginIdempotent({ ...ref, payloadHash, plan: fresh, nowMs: clock.nowMs() }, call);
+    const begin = (plan: string) => store.beginIdempotent({ ...ref, payloadHash, plan, nowMs: clock.nowMs() }, call);
+    const state = await begin(fresh);
     if (state.kind === "conflict") throw idempotencyConflict(request.idempotencyKey);
     if (state.kind === "done") return JSON.parse(state.result) as Sandbox;
-    try {
-      const made = await run({ request, sessionId: state.kind === "pending" ? state.plan : fresh, call });
-      await store.finishIdempotent(ref, JSON.stringify(made), cleanupCall());
-      return made;
-    } catch (error) {
-      if (!isUnknown(error)) await store.abandonIdempotent(ref, cleanupCall());
-      throw error;
-    }
+    const confirm = async (plan: string): Promise<void> => {
+      const now = await begin(plan);
+      if (now.kind !== "begun" && !(now.kind === "pending" && now.plan === plan)) throw takenOver();
+    };
+    const planned = { ...attempt, key: ref };
+    const whole: Attempt =
+      state.kind === "pending"
+        ? { ...planned, sessionId: state.plan, begun: "before", confirm: () => confirm(state.plan) }
+        : { ...planned, sessionId: fresh };
+    const made = await run(whole);
+    await putOnRecord(async (own) => {
+      const finish = { ...ref, plan: whole.sessionId };
+      if ((await store.finishIdempotent(finish, JSON.stringify(made), own)) === "finished") return;
+      if (whole.track.at !== undefined) await giveBack(whole.track.at, whole, own);
+      await withdraw(whole);
+      throw takenOver();
+    });
+    return made;
   };
 
   return async (request, call) => {
     call.signal.throwIfAborted();
+    const interest = createInterest();
+    const patienceMs = Math.max(0, Math.min(createTimeoutMs, call.timeoutMs ?? createTimeoutMs) - MARGIN_MS);
+    const begin = (own: ControlCall) => ({
+      request,
+      call: own,
+      wanted: interest.signal,
+      patienceMs,
+      begun: "now" as const,
+      key: undefined,
+      confirm: () => Promise.resolve(),
+      track: { at: undefined },
+    });
     if (request.idempotencyKey === "") {
-      return await whileWanted(run({ request, sessionId: newSessionId(), call: lifecycle(call.tenant) }), call.signal);
+      const made = detached(call.tenant, (own) => run({ ...begin(own), sessionId: newSessionId() }));
+      return await interest.follow(made, call.signal);
     }
     const { idempotencyKey: _key, ...payload } = request;
     const payloadHash = hashPayload(payload);
@@ -222,28 +359,15 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
     const joined = inFlight.get(place);
     if (joined !== undefined) {
       if (joined.payloadHash !== payloadHash) throw idempotencyConflict(request.idempotencyKey);
-      return await whileWanted(joined.result, call.signal);
+      return await joined.interest.follow(joined.result, call.signal);
     }
-    const result = runKeyed(request, call.tenant, payloadHash).finally(() => inFlight.delete(place));
-    inFlight.set(place, { payloadHash, result });
-    return await whileWanted(result, call.signal);
+    const result = detached(call.tenant, (own) => runKeyed(begin(own), payloadHash)).finally(() =>
+      inFlight.delete(place),
+    );
+    inFlight.set(place, { payloadHash, interest, result });
+    return await interest.follow(result, call.signal);
   };
 }
-
-/** Cleanup has its own time: the caller's may be over. */
-const cleanupCall = (): { readonly signal: AbortSignal } => ({ signal: AbortSignal.timeout(CLEANUP_TIMEOUT_MS) });
-
-const demandOf = (request: CreateSandboxRequest) => ({
-  cpus: request.resources.cpus ?? 0,
-  memoryBytes: request.resources.memoryBytes ?? 0,
-  diskBytes: request.quotaBytes ?? 0,
-});
-
-const toPlacementRequest = (request: CreateSandboxRequest) => ({
-  ...demandOf(request),
-  template: request.template,
-  selector: {},
-});
 
 const isUnknown = (error: unknown): boolean => SandboxError.from(error).admitted === "unknown";
 
@@ -260,10 +384,11 @@ function passOver(error: unknown): undefined {
   return undefined;
 }
 
-function exhausted(message: string, cause?: SandboxError): SandboxError {
-  return new SandboxError("FLEET_EXHAUSTED", message, {
-    retryAfterMs: cause?.retryAfterMs ?? RETRY_AFTER_MS,
-    ...(cause === undefined ? {} : { cause }),
+/** Another replica makes the same sandbox; whoever asks again under the same key finds out what came of it. */
+function takenOver(): SandboxError {
+  return new SandboxError("OVERLOADED", "another orchestrator makes this sandbox at this moment", {
+    admitted: "unknown",
+    retryAfterMs: TAKEN_OVER_RETRY_MS,
   });
 }
 

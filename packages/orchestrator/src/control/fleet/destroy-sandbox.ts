@@ -33,7 +33,7 @@ export function createDestroySandbox(options: {
       if (SandboxError.from(error).admitted === "no") await store.abandonIdempotent(ref, call);
       throw error;
     }
-    await store.finishIdempotent(ref, "", call);
+    await store.finishIdempotent({ ...ref, plan: "" }, "", call);
   };
 
   return async (request, call) => {

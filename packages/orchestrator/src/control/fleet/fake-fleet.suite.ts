@@ -1,41 +1,74 @@
+import { newSessionId } from "@turnbox/core";
 import { createManualClock, type ManualClock } from "@turnbox/core/testing";
 import { pino } from "pino";
-import { createFakeProvisioner, type FakeProvisioner } from "../../instance/fake/fake-provisioner.ts";
+import {
+  createFakeProvisioner,
+  type FakeProvisioner,
+  type FakeProvisionerOptions,
+} from "../../instance/fake/fake-provisioner.ts";
 import { createFakeStore } from "../../store/fake/fake-store.ts";
 import type { Store } from "../../store/store.ts";
 import { createFakeHost, type FakeHost } from "../fake/fake-host-connection.ts";
 import type { FakeControlOptions } from "../fake/fake-sandbox-control.ts";
 import type { SandboxControl } from "../sandbox-control.ts";
-import { createFleetSandboxControl } from "./fleet-sandbox-control.ts";
-import { fleetTags, InstanceRegistry } from "./instance-registry.ts";
-import { Slots } from "./slots.ts";
+import { createFleet, type Fleet, type FleetOptions } from "./fleet.ts";
+import { fleetTags } from "./fleet-tags.ts";
+import type { FleetPolicy } from "./loop/phase.ts";
+import { PHASES } from "./loop/phases.ts";
 
-/** A fleet over fake hosts, with everything a test may want to turn. */
-export interface FakeFleet extends AsyncDisposable {
-  readonly control: SandboxControl;
-  readonly registry: InstanceRegistry;
+/** A fleet over fake hosts, with everything a test may want to turn. Nothing of it runs by itself. */
+export interface FakeFleet extends Fleet {
   readonly provisioner: FakeProvisioner;
   readonly store: Store;
-  readonly slots: Slots;
   readonly clock: ManualClock;
   /** The fake behind an instance; it stays the same over restarts. */
   host(instanceId: string): FakeHost;
+  /** One look of the control loop, and all that it sets going. */
+  tick(): Promise<void>;
   /** A further orchestrator over the same hosts and store, as after a restart. */
   restart(): Promise<SandboxControl>;
+  /** A further orchestrator at the same time. */
+  replica(holder: string): Promise<Fleet>;
 }
 
-export interface FakeFleetOptions {
+export interface FakeFleetOptions extends Partial<Pick<FleetOptions, "maxWaitingCreates">> {
   readonly instances?: readonly string[];
   readonly hosts?: Readonly<Record<string, Partial<FakeControlOptions>>>;
+  readonly policy?: Partial<FleetPolicy>;
+  readonly provisioner?: Partial<FakeProvisionerOptions>;
 }
 
 const CALL = { signal: new AbortController().signal };
 const FLEET_ID = "f1";
 
+export const TEST_POLICY: FleetPolicy = {
+  minInstances: 0,
+  maxInstances: 0,
+  warmPoolTarget: 0,
+  idleCooldownMs: 600_000,
+  provisionTimeoutMs: 300_000,
+  drainTimeoutMs: 1_800_000,
+  maxConcurrentProvisions: 3,
+  healthyThreshold: 3,
+  unhealthyThreshold: 3,
+  maxTerminateRetries: 5,
+};
+
+const TIMES = {
+  intervalMs: 5000,
+  reportTimeoutMs: 1000,
+  createTimeoutMs: 60_000,
+  actionTimeoutMs: 60_000,
+  wakeTimeoutMs: 120_000,
+  leaseTtlMs: 15_000,
+  bootTimeMs: 30_000,
+};
+
 export async function createFakeFleet(options: FakeFleetOptions = {}): Promise<FakeFleet> {
+  const { instances = ["i-1", "i-2"] } = options;
   const clock = createManualClock();
-  const store = createFakeStore();
-  const provisioner = createFakeProvisioner({ clock });
+  const store = createFakeStore({ clock });
+  const provisioner = createFakeProvisioner({ clock, ...options.provisioner });
   const hosts = new Map<string, FakeHost>();
   const host = (instanceId: string): FakeHost => {
     const known = hosts.get(instanceId);
@@ -44,42 +77,49 @@ export async function createFakeFleet(options: FakeFleetOptions = {}): Promise<F
     hosts.set(instanceId, made);
     return made;
   };
-  const start = async () => {
-    const slots = new Slots(clock);
-    const registry = new InstanceRegistry({
+  let launched = 0;
+  const start = async (holder: string): Promise<Fleet> => {
+    const fleet = createFleet({
       fleetId: FLEET_ID,
+      holder,
       provisioner,
       store,
-      slots,
       connectHost: (url) => host(new URL(url).hostname.split(".")[0] ?? ""),
-      reportTimeoutMs: 1000,
-      clock,
-      logger: pino({ level: "silent" }),
-    });
-    const control = createFleetSandboxControl({
-      registry,
-      store,
-      slots,
+      policy: { ...TEST_POLICY, maxInstances: instances.length, ...options.policy },
+      phases: PHASES,
       rules: { headroom: 0, maxCandidates: 5 },
+      times: TIMES,
+      maxWaitingCreates: options.maxWaitingCreates ?? 256,
+      maxActionsAtOnce: 16,
+      newInstanceId: () => {
+        launched += 1;
+        return `new-${String(launched)}`;
+      },
+      newSessionId,
       clock,
       logger: pino({ level: "silent" }),
-      createTimeoutMs: 60_000,
       shutdown: CALL.signal,
     });
-    await registry.refresh(CALL);
-    return { slots, registry, control };
+    await fleet.registry.refresh(CALL);
+    return fleet;
   };
 
-  for (const instanceId of options.instances ?? ["i-1", "i-2"])
-    await provisioner.launch({ instanceId, tags: fleetTags(FLEET_ID) }, CALL);
-  const first = await start();
+  if (provisioner.capabilities.launch === "supported") {
+    for (const instanceId of instances) await provisioner.launch({ instanceId, tags: fleetTags(FLEET_ID) }, CALL);
+  }
+  const first = await start("o-1");
   return {
     ...first,
     provisioner,
     store,
     clock,
     host,
-    restart: async () => (await start()).control,
-    [Symbol.asyncDispose]: () => first.registry[Symbol.asyncDispose](),
+    tick: async () => {
+      await first.loop.tick(CALL);
+      await first.executor.idle();
+    },
+    restart: async () => (await start("o-2")).control,
+    replica: start,
+    [Symbol.asyncDispose]: () => first[Symbol.asyncDispose](),
   };
 }

@@ -1,6 +1,12 @@
 import { hasReason, SandboxError } from "@turnbox/core";
 import type { HostConnection } from "../host-connection.ts";
-import type { ControlCall, Sandbox, SandboxControl } from "../sandbox-control.ts";
+import {
+  type ControlCall,
+  type Sandbox,
+  type SandboxControl,
+  type SandboxProcess,
+  urlToAddress,
+} from "../sandbox-control.ts";
 import { askAll } from "./ask-all.ts";
 import { commonCapabilities } from "./common-capabilities.ts";
 import { type CreateSandboxOptions, createCreateSandbox } from "./create-sandbox.ts";
@@ -8,6 +14,7 @@ import { createDestroySandbox } from "./destroy-sandbox.ts";
 import { parseFleetId } from "./fleet-id.ts";
 import { forkOn } from "./fork-sandbox.ts";
 import { createListSandboxes, onInstance, withName } from "./list-sandboxes.ts";
+import { onHost } from "./loopback.ts";
 import { importOnAll, listOfAll } from "./templates.ts";
 
 /** A sandbox's place: the line to its host, and the same request under the host's own id. */
@@ -22,12 +29,12 @@ interface Route {
  * no map in between that could be lost.
  */
 export function createFleetSandboxControl(options: CreateSandboxOptions): SandboxControl {
-  const { registry, slots, store } = options;
+  const { registry, slots, store, reach } = options;
 
-  const route = (sandboxId: string): Route => {
+  const route = async (sandboxId: string, call: ControlCall): Promise<Route> => {
     const { instanceId, sessionId } = parseFleetId(sandboxId);
     try {
-      return { host: registry.connection(instanceId), instanceId, sessionId };
+      return { host: await reach(instanceId, call), instanceId, sessionId };
     } catch (error) {
       if (!hasReason(error, "INSTANCE_NOT_FOUND")) throw error;
       throw new SandboxError("SANDBOX_NOT_FOUND", `there is no sandbox ${sandboxId}`, { cause: error });
@@ -41,6 +48,10 @@ export function createFleetSandboxControl(options: CreateSandboxOptions): Sandbo
   const named = async (sandbox: Sandbox, { instanceId, sessionId }: Route, call: ControlCall): Promise<Sandbox> => {
     const row = await store.getSandbox(sessionId, call);
     return withName(onInstance(sandbox, instanceId), row?.tenant === call.tenant ? row.name : undefined);
+  };
+  const reachable = (process: SandboxProcess, { instanceId }: Route): SandboxProcess => {
+    const { url } = registry.instance(instanceId);
+    return url === undefined ? process : { ...process, address: onHost(process.address, urlToAddress(url)) };
   };
   /** What the host says to be gone leaves the index, and with it its name. */
   const forgetIfGone = async <T>(work: Promise<T>, { sessionId }: Route, call: ControlCall): Promise<T> => {
@@ -58,46 +69,46 @@ export function createFleetSandboxControl(options: CreateSandboxOptions): Sandbo
     createSandbox: createCreateSandbox(options),
     listSandboxes: createListSandboxes(options),
     getSandbox: async (request, call) => {
-      const to = route(request.sandboxId);
+      const to = await route(request.sandboxId, call);
       const sandbox = await forgetIfGone(to.host.getSandbox(local(request, to), call), to, call);
       return await named(sandbox, to, call);
     },
     destroySandbox: createDestroySandbox({
       ...options,
       destroy: async (request, call) => {
-        const to = route(request.sandboxId);
+        const to = await route(request.sandboxId, call);
         await forgetIfGone(to.host.destroySandbox(local(request, to), call), to, call);
         await store.deleteSandbox(to.sessionId, call);
       },
     }),
     connectSandbox: async (request, call) => {
-      const to = route(request.sandboxId);
+      const to = await route(request.sandboxId, call);
       const connection = await forgetIfGone(to.host.connectSandbox(local(request, to), call), to, call);
       return { ...connection, sandboxId: request.sandboxId };
     },
     forkSandbox: async (request, call) => {
-      const to = route(request.sandboxId);
+      const to = await route(request.sandboxId, call);
       return await forgetIfGone(forkOn({ ...to, slots }, local(request, to), call), to, call);
     },
     pauseSandbox: async (request, call) => {
-      const to = route(request.sandboxId);
+      const to = await route(request.sandboxId, call);
       return await named(await to.host.pauseSandbox(local(request, to), call), to, call);
     },
     resumeSandbox: async (request, call) => {
-      const to = route(request.sandboxId);
+      const to = await route(request.sandboxId, call);
       return await named(await to.host.resumeSandbox(local(request, to), call), to, call);
     },
     launchProcess: async (request, call) => {
-      const to = route(request.sandboxId);
-      return await to.host.launchProcess(local(request, to), call);
+      const to = await route(request.sandboxId, call);
+      return reachable(await to.host.launchProcess(local(request, to), call), to);
     },
     killProcess: async (request, call) => {
-      const to = route(request.sandboxId);
+      const to = await route(request.sandboxId, call);
       await to.host.killProcess(local(request, to), call);
     },
     getProcessStatus: async (request, call) => {
-      const to = route(request.sandboxId);
-      return await to.host.getProcessStatus(local(request, to), call);
+      const to = await route(request.sandboxId, call);
+      return reachable(await to.host.getProcessStatus(local(request, to), call), to);
     },
     importTemplate: (request, call) => importOnAll(registry, request, call),
     listTemplates: (call) => listOfAll(registry, call),

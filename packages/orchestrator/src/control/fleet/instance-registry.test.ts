@@ -1,7 +1,8 @@
 import { describe, expect, it } from "@jest/globals";
 import { SandboxError } from "@turnbox/core";
+import type { InstanceRow } from "../../store/store.ts";
 import { createFakeFleet } from "./fake-fleet.suite.ts";
-import { fleetTags } from "./instance-registry.ts";
+import { fleetTags } from "./fleet-tags.ts";
 
 const CALL = { signal: new AbortController().signal };
 const only = <T>(values: readonly T[]): T => {
@@ -61,7 +62,17 @@ describe("InstanceRegistry", () => {
 
   it("does not take a machine that is not there now for one that never was", async () => {
     await using fleet = await createFakeFleet({ instances: ["i-1"] });
-    const remembered = { instanceId: "i-2", admission: "open", labels: {}, createdAtMs: 1 } as const;
+    const remembered: InstanceRow = {
+      instanceId: "i-2",
+      admission: "open",
+      labels: {},
+      createdAtMs: 1,
+      image: "",
+      drain: undefined,
+      goal: "running",
+      everAnswered: "yes",
+      version: 0,
+    };
     await fleet.store.putInstance(remembered, CALL);
     await fleet.registry.sync(CALL);
     expect(() => fleet.registry.connection("i-2")).toThrow(
@@ -74,13 +85,46 @@ describe("InstanceRegistry", () => {
     expect(page.unreachableInstances).toEqual(["i-2"]);
   });
 
-  it("forgets a machine that is gone", async () => {
+  it("forgets a machine that is gone when its record is", async () => {
     await using fleet = await createFakeFleet({ instances: ["i-1"] });
     await fleet.provisioner.terminate("i-1", CALL);
     await fleet.registry.refresh(CALL);
+    expect(only(fleet.registry.instances())).toMatchObject({ state: "terminating" });
+    await fleet.store.deleteInstance("i-1", CALL);
     await fleet.registry.refresh(CALL);
     expect(fleet.registry.instances()).toEqual([]);
     expect(fleet.host("i-1").disposals).toBe(1);
     expect(() => fleet.registry.connection("i-1")).toThrow(expect.objectContaining({ reason: "INSTANCE_NOT_FOUND" }));
+  });
+
+  it("has it on record that a host has answered before anything is placed there", async () => {
+    await using fleet = await createFakeFleet({ instances: [] });
+    await fleet.provisioner.launch({ instanceId: "i-1", tags: fleetTags("f1") }, CALL);
+    const { putInstance } = fleet.store;
+    fleet.store.putInstance = () => Promise.resolve("changed");
+    await fleet.registry.refresh(CALL);
+    expect(only([...fleet.registry.placementView()]).admission).toBe("booting");
+    fleet.store.putInstance = putInstance;
+    await fleet.registry.refresh(CALL);
+    expect(only(await fleet.store.listInstances(CALL))).toMatchObject({ instanceId: "i-1", everAnswered: "yes" });
+    expect(only([...fleet.registry.placementView()]).admission).toBe("open");
+  });
+
+  it("D29: counts what was promised on top of what is reported", async () => {
+    await using fleet = await createFakeFleet({ instances: ["i-1"] });
+    const claim = fleet.slots.claim("i-1", { cpus: 1, memoryBytes: 0, diskBytes: 0 });
+    await fleet.registry.refresh(CALL);
+    expect(only([...fleet.registry.placementView()]).sessions.used).toBe(1);
+    expect(only(fleet.registry.sights(() => 0)).sessions).toBe(1);
+    claim[Symbol.dispose]();
+    expect(only([...fleet.registry.placementView()]).sessions.used).toBe(0);
+  });
+
+  it("keeps asking the hosts when their maker does not answer", async () => {
+    await using fleet = await createFakeFleet({ instances: ["i-1"] });
+    fleet.provisioner.list = () => Promise.reject(new SandboxError("OVERLOADED", "throttled"));
+    fleet.host("i-1").setReport({ sessionCount: 7 });
+    await expect(fleet.registry.refresh(CALL)).rejects.toMatchObject({ reason: "OVERLOADED" });
+    expect(only(fleet.registry.instances()).sessionCount).toBe(7);
   });
 });

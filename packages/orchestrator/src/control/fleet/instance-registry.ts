@@ -1,9 +1,14 @@
-import { type Clock, SandboxError } from "@turnbox/core";
+import { isDeepStrictEqual } from "node:util";
+import { type Clock, createDeadline, SandboxError } from "@turnbox/core";
 import type { Log } from "@turnbox/core";
-import type { FleetInstance, FleetView, InstanceState } from "../../instance/fleet-view.ts";
-import type { Machine, Provisioner, Tags } from "../../instance/provisioner.ts";
+import type { FleetChange, FleetInstance, FleetView } from "../../instance/fleet-view.ts";
+import type { Machine, MachineState, Provisioner } from "../../instance/provisioner.ts";
 import type { InstanceRow, Store } from "../../store/store.ts";
 import type { HostConnection, HostReport } from "../host-connection.ts";
+import { ChangeFeed } from "./change-feed.ts";
+import { fleetTags, isOwn } from "./fleet-tags.ts";
+import { type Entry, toFleetInstance, toPlacement, toSight, UNHEARD, unwrittenRow } from "./instance-entry.ts";
+import type { InstanceSight } from "./loop/phase.ts";
 import type { PlacementInstance } from "./placement.ts";
 import type { Slots } from "./slots.ts";
 
@@ -19,250 +24,304 @@ export interface InstanceRegistryOptions {
   readonly logger: Log;
 }
 
-interface Entry {
-  readonly machine: Machine;
-  readonly row: InstanceRow;
-  readonly connection: HostConnection | undefined;
-  /** The last answer of the host at this url; undefined before the first one. */
-  readonly report: HostReport | undefined;
-  /** Why the last question was not answered. */
-  readonly silence: string | undefined;
+interface Call {
+  readonly signal: AbortSignal;
 }
 
-const STATE_OF_MACHINE: Readonly<Record<Machine["state"], InstanceState>> = {
-  pending: "provisioning",
-  running: "provisioning",
-  stopping: "stopped",
-  stopped: "stopped",
-  terminating: "terminating",
-  terminated: "terminating",
-};
-
-const NOTHING_KNOWN: HostReport = {
-  health: "unhealthy",
-  sessionCount: 0,
-  maxSessions: 0,
-  cpus: 0,
-  memoryBytes: 0,
-  memoryAvailableBytes: 0,
-  poolBytes: 0,
-  poolAvailableBytes: 0,
-  templates: [],
-  problems: [],
-};
-
-/** The tags by which a fleet knows its own machines. */
-export function fleetTags(fleetId: string): Tags {
-  return { "turnbox-fleet": fleetId };
-}
+const NO_TEMPLATES: ReadonlySet<string> = new Set();
 
 /**
- * The instances of the fleet: what their maker says, a line to each host, and what each host said last. It is
- * level-triggered: `sync` and `refresh` look at what is there, whatever was missed before. Only machines with the
- * fleet's own tag are taken in. A booting machine is not ready before its host has answered once.
+ * The instances of the fleet: what is on record about them, what their maker says, a line to each host, and what each
+ * host said last. It is level-triggered: `sync` and `refresh` look at what is there, whatever was missed before.
+ *
+ * Only machines with the fleet's own tag are taken in. An instance that is on record stays known, with its line, when a
+ * list of its maker lacks it. A booting machine is not ready before its host has answered, and before that answer is on
+ * record: whoever sees the record knows that the instance may hold sandboxes.
  */
 export class InstanceRegistry implements FleetView, AsyncDisposable {
   readonly fleetId: string;
   readonly #options: InstanceRegistryOptions;
   readonly #entries = new Map<string, Entry>();
-  /** Instances that were here once, may hold sandboxes, and have no machine now. */
-  #absent: readonly string[] = [];
+  readonly #placements = new Map<string, PlacementInstance>();
+  readonly #shown = new Map<string, FleetInstance>();
+  readonly #feed = new ChangeFeed();
+  /** When the question was asked whose answer is the last one taken in. */
+  readonly #heardOf = new WeakMap<HostConnection, number>();
   #syncing: Promise<void> = Promise.resolve();
 
   constructor(options: InstanceRegistryOptions) {
     this.#options = options;
     this.fleetId = options.fleetId;
+    options.slots.listen((instanceId) => {
+      const entry = this.#entries.get(instanceId);
+      const templates = this.#placements.get(instanceId)?.templates;
+      if (entry !== undefined) this.#rank(entry, templates ?? NO_TEMPLATES);
+    });
   }
 
-  /** Takes in what the maker of machines says. Runs one after another. */
-  async sync(call: { readonly signal: AbortSignal }): Promise<void> {
+  /** Takes in the records and what the maker of machines says. Runs one after another. */
+  async sync(call: Call): Promise<void> {
     const turn = this.#syncing.then(() => this.#sync(call));
     this.#syncing = turn.catch(() => undefined);
     await turn;
   }
 
-  /** `sync`, and a question to every host, all at once. A host that does not answer stays what it was, but gets nothing new. */
-  async refresh(call: { readonly signal: AbortSignal }): Promise<void> {
-    await this.sync(call);
-    await Promise.all([...this.#entries.keys()].map((instanceId) => this.#ask(instanceId, call)));
+  /**
+   * `sync`, and a question to every host, all at once. A host that does not answer stays what it was, but gets nothing
+   * new. The hosts are asked also where the look at records and machines fails.
+   */
+  async refresh(call: Call): Promise<void> {
+    const [synced] = await Promise.allSettled([this.sync(call)]);
+    await Promise.all([...this.#entries.keys()].map((instanceId) => this.ask(instanceId, call)));
+    if (synced.status === "rejected") throw synced.reason;
   }
 
   /** The line to a host. An instance without a running host cannot be reached, and nothing was sent to it. */
   connection(instanceId: string): HostConnection {
     const entry = this.#entries.get(instanceId);
-    if (entry?.connection !== undefined) return entry.connection;
-    if (entry === undefined && !this.#absent.includes(instanceId)) {
-      throw new SandboxError("INSTANCE_NOT_FOUND", `the fleet has no instance ${instanceId}`);
-    }
-    const state = entry?.machine.state ?? "not running";
-    const problem = entry?.machine.problem === undefined ? "" : `: ${entry.machine.problem}`;
+    if (entry === undefined) throw new SandboxError("INSTANCE_NOT_FOUND", `the fleet has no instance ${instanceId}`);
+    if (entry.connection !== undefined) return entry.connection;
+    const state = entry.machine?.state ?? "not running";
+    const problem = entry.machine?.problem === undefined ? "" : `: ${entry.machine.problem}`;
     throw new SandboxError("HOST_UNREACHABLE", `the instance ${instanceId} is ${state}${problem}`, {
       admitted: "no",
       metadata: { instanceId },
     });
   }
 
-  instanceIds(): readonly string[] {
-    return [...this.#entries.keys()].sort();
+  allIds(): readonly string[] {
+    return this.#ids(() => true);
   }
 
-  absentIds(): readonly string[] {
-    return this.#absent;
+  /** All that may hold sandboxes. */
+  instanceIds(): readonly string[] {
+    return this.#ids((entry) => entry.row.goal !== "terminated");
+  }
+
+  /** Those with a line to their host. */
+  connectedIds(): readonly string[] {
+    return this.#ids((entry) => entry.connection !== undefined && entry.row.goal !== "terminated");
   }
 
   instances(): readonly FleetInstance[] {
-    return this.instanceIds().flatMap((instanceId) => {
-      const entry = this.#entries.get(instanceId);
-      return entry === undefined ? [] : [describe(entry)];
-    });
+    return [...this.#shown.values()].sort((a, b) => (a.instanceId < b.instanceId ? -1 : 1));
+  }
+
+  instance(instanceId: string): FleetInstance {
+    const shown = this.#shown.get(instanceId);
+    if (shown === undefined) throw new SandboxError("INSTANCE_NOT_FOUND", `the fleet has no instance ${instanceId}`);
+    return shown;
+  }
+
+  row(instanceId: string): InstanceRow | undefined {
+    return this.#entries.get(instanceId)?.row;
+  }
+
+  /** As its maker said last; undefined where no list has had it. */
+  machineState(instanceId: string): MachineState | undefined {
+    return this.#entries.get(instanceId)?.machine?.state;
+  }
+
+  /** The last answer, where the host has given one to the last question. */
+  report(instanceId: string): HostReport | undefined {
+    const entry = this.#entries.get(instanceId);
+    return entry?.silence === undefined ? entry?.report : undefined;
+  }
+
+  changes(call: Call): AsyncIterable<FleetChange> {
+    return this.#feed.changes(call);
+  }
+
+  /** Calls the listener after each change, until it is disposed of. */
+  listen(listener: (change: FleetChange) => void): Disposable {
+    return this.#feed.listen(listener);
   }
 
   /** What placement decides on: reports, and what was promised since. */
-  *placementView(): Iterable<PlacementInstance> {
-    for (const entry of this.#entries.values()) {
-      const { instanceId } = entry.machine;
-      const promised = this.#options.slots.promised(instanceId);
-      const report = entry.report ?? NOTHING_KNOWN;
-      yield {
-        instanceId,
-        admission: admissionOf(entry),
-        health: healthOf(entry),
-        labels: entry.row.labels,
-        sessions: { used: report.sessionCount + promised.sessions, total: report.maxSessions },
-        cpus: { used: promised.cpus, total: report.cpus },
-        memoryBytes: {
-          used: report.memoryBytes - report.memoryAvailableBytes + promised.memoryBytes,
-          total: report.memoryBytes,
-        },
-        poolBytes: {
-          used: report.poolBytes - report.poolAvailableBytes + promised.diskBytes,
-          total: report.poolBytes,
-        },
-        templates: templateNames(report),
-      };
-    }
+  placementView(): Iterable<PlacementInstance> {
+    return this.#placements.values();
+  }
+
+  sights(terminateTries: (instanceId: string) => number): readonly InstanceSight[] {
+    return [...this.#entries.values()].map((entry) => {
+      const { instanceId } = entry.row;
+      return toSight(entry, this.#options.slots.promised(instanceId), terminateTries(instanceId));
+    });
+  }
+
+  /** Takes in a row that was just put, so that what comes next decides on it. */
+  adoptRow(row: InstanceRow): void {
+    const known = this.#entries.get(row.instanceId);
+    if (known !== undefined && known.row.version > row.version) return;
+    this.#set({ ...(known ?? this.#unseen(row)), row });
+  }
+
+  /** What people should know about an instance; empty takes it back. Answers whether it is something new. */
+  notice(instanceId: string, notice: string): "new" | "known" {
+    const entry = this.#entries.get(instanceId);
+    if (entry === undefined || entry.notice === notice) return "known";
+    this.#set({ ...entry, notice });
+    return notice === "" ? "known" : "new";
+  }
+
+  async drop(instanceId: string): Promise<void> {
+    const entry = this.#entries.get(instanceId);
+    if (entry === undefined) return;
+    this.#entries.delete(instanceId);
+    this.#placements.delete(instanceId);
+    this.#shown.delete(instanceId);
+    this.#options.slots.forget(instanceId);
+    this.#feed.publish({ kind: "removed", instance: toFleetInstance(entry) });
+    await entry.connection?.[Symbol.asyncDispose]();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#syncing;
     const connections = [...this.#entries.values()].flatMap((entry) => entry.connection ?? []);
     this.#entries.clear();
+    this.#placements.clear();
     await Promise.all(connections.map((connection) => connection[Symbol.asyncDispose]()));
   }
 
-  async #sync(call: { readonly signal: AbortSignal }): Promise<void> {
-    const { provisioner, store, slots } = this.#options;
-    const machines = await provisioner.list({ tags: fleetTags(this.fleetId), states: [] }, call);
-    const rows = new Map((await store.listInstances(call)).map((row) => [row.instanceId, row]));
-    for (const machine of machines) {
-      const row = rows.get(machine.instanceId) ?? (await this.#remember(machine, call));
-      await this.#take(machine, row);
-    }
-    const present = new Set(machines.map((machine) => machine.instanceId));
-    for (const [instanceId, entry] of this.#entries) {
-      if (present.has(instanceId)) continue;
-      this.#entries.delete(instanceId);
-      slots.forget(instanceId);
-      await entry.connection?.[Symbol.asyncDispose]();
-    }
-    this.#absent = [...rows.keys()].filter((instanceId) => !present.has(instanceId));
-    for (const machine of await provisioner.list({ tags: fleetTags(this.fleetId), states: ["terminated"] }, call)) {
-      if (!present.has(machine.instanceId)) await store.deleteInstance(machine.instanceId, call);
-    }
-  }
-
-  async #remember(machine: Machine, call: { readonly signal: AbortSignal }): Promise<InstanceRow> {
-    const row: InstanceRow = {
-      instanceId: machine.instanceId,
-      admission: "open",
-      labels: {},
-      createdAtMs: machine.launchedAtMs,
-    };
-    await this.#options.store.putInstance(row, call);
-    return row;
-  }
-
-  /** Another url is another host process: its line is new, and so is everything it says. */
-  async #take(machine: Machine, row: InstanceRow): Promise<void> {
-    const known = this.#entries.get(machine.instanceId);
-    if (known !== undefined && known.machine.url === machine.url) {
-      this.#entries.set(machine.instanceId, { ...known, machine, row });
-      return;
-    }
-    const connection = machine.url === undefined ? undefined : this.#options.connectHost(machine.url);
-    this.#entries.set(machine.instanceId, { machine, row, connection, report: undefined, silence: undefined });
-    await known?.connection?.[Symbol.asyncDispose]();
-  }
-
-  async #ask(instanceId: string, call: { readonly signal: AbortSignal }): Promise<void> {
-    const { clock, logger, reportTimeoutMs, slots } = this.#options;
+  /** Asks one host how it is. */
+  async ask(instanceId: string, call: Call): Promise<void> {
+    const { clock, reportTimeoutMs, slots } = this.#options;
     const connection = this.#entries.get(instanceId)?.connection;
     if (connection === undefined) return;
     const askedAtMs = clock.monotonicMs();
-    const signal = AbortSignal.any([call.signal, AbortSignal.timeout(reportTimeoutMs)]);
-    const answer = await connection.report({ signal }).then(
-      (report) => ({ report, silence: undefined }),
-      (error: unknown) => ({ report: undefined, silence: SandboxError.from(error).message }),
+    using deadline = createDeadline({ clock, ms: reportTimeoutMs, signal: call.signal });
+    const answer = await connection.report({ signal: deadline.signal }).then(
+      (report) => ({ report }),
+      (error: unknown) => ({ silence: SandboxError.from(error).message }),
     );
     call.signal.throwIfAborted();
-    const entry = this.#entries.get(instanceId);
-    if (entry?.connection !== connection) return;
-    if (answer.report === undefined) {
-      if (entry.silence === undefined) logger.warn({ instanceId, problem: answer.silence }, "a host does not answer");
-      this.#entries.set(instanceId, { ...entry, silence: answer.silence });
+    const answering = this.#entries.get(instanceId);
+    if (answering?.connection !== connection) return;
+    if ("silence" in answer) {
+      this.#silent(answering, answer.silence);
       return;
     }
-    if (entry.silence !== undefined) logger.info({ instanceId }, "a host answers again");
+    if (!(await this.#isOnRecord(answering, call))) return;
+    const entry = this.#entries.get(instanceId);
+    if (entry?.connection !== connection) return;
+    // An answer to an earlier question that comes late is older than what is known.
+    if (askedAtMs < (this.#heardOf.get(connection) ?? askedAtMs)) return;
+    this.#heardOf.set(connection, askedAtMs);
     slots.reported(instanceId, askedAtMs);
-    this.#entries.set(instanceId, { ...entry, ...answer });
+    this.#heard(entry, answer.report);
+  }
+
+  #ids(isWanted: (entry: Entry) => boolean): readonly string[] {
+    return [...this.#entries.values()]
+      .filter(isWanted)
+      .map(({ row }) => row.instanceId)
+      .sort();
+  }
+
+  #heard(entry: Entry, report: HostReport): void {
+    const { clock, logger, slots } = this.#options;
+    const { instanceId } = entry.row;
+    if (entry.silence !== undefined) logger.info({ instanceId }, "a host answers again");
+    const isBusy = report.sessionCount + slots.promised(instanceId).sessions > 0;
+    const isIll = report.health === "unhealthy";
+    this.#set({
+      ...entry,
+      report,
+      silence: undefined,
+      goodInRow: isIll ? 0 : entry.goodInRow + 1,
+      badInRow: isIll ? entry.badInRow + 1 : 0,
+      idleSinceMs: isBusy || entry.report === undefined ? clock.nowMs() : entry.idleSinceMs,
+    });
+  }
+
+  #silent(entry: Entry, silence: string): void {
+    const { instanceId } = entry.row;
+    if (entry.silence === undefined)
+      this.#options.logger.warn({ instanceId, problem: silence }, "a host does not answer");
+    this.#set({ ...entry, silence, goodInRow: 0, badInRow: entry.badInRow + 1 });
+  }
+
+  /** Whether it is on record that the host has answered; puts it there where it is not. */
+  async #isOnRecord({ row }: Entry, call: Call): Promise<boolean> {
+    if (row.version > 0 && row.everAnswered === "yes") return true;
+    if (row.goal === "terminated") return false;
+    const put = await this.#options.store.putInstance({ ...row, everAnswered: "yes" }, call);
+    if (put === "changed") return false;
+    this.adoptRow({ ...row, everAnswered: "yes", version: row.version + 1 });
+    return true;
+  }
+
+  async #sync(call: Call): Promise<void> {
+    const before = [...this.#entries.keys()];
+    const machines = await this.#ownMachines(call);
+    const rows = new Map((await this.#options.store.listInstances(call)).map((row) => [row.instanceId, row]));
+    for (const [instanceId, machine] of machines) {
+      const row = rows.get(instanceId) ?? (machine.state === "terminated" ? undefined : unwrittenRow(machine));
+      if (row !== undefined) await this.#take(row, machine);
+    }
+    for (const [instanceId, row] of rows) {
+      if (!machines.has(instanceId)) await this.#take(row, undefined);
+    }
+    // What came in meanwhile may be too new for what was read.
+    for (const instanceId of before) {
+      const isGone = (machines.get(instanceId)?.state ?? "terminated") === "terminated";
+      if (isGone && !rows.has(instanceId)) await this.drop(instanceId);
+    }
+  }
+
+  async #ownMachines(call: Call): Promise<ReadonlyMap<string, Machine>> {
+    const { provisioner } = this.#options;
+    const tags = fleetTags(this.fleetId);
+    const [listed, ended] = await Promise.all([
+      provisioner.list({ tags, states: [] }, call),
+      provisioner.list({ tags, states: ["terminated"] }, call),
+    ]);
+    const own = [...ended, ...listed].filter((machine) => isOwn(machine, this.fleetId));
+    return new Map(own.map((machine) => [machine.instanceId, machine]));
+  }
+
+  #unseen(row: InstanceRow): Entry {
+    const seen = { machine: undefined, missedLists: 0, connection: undefined, notice: "" };
+    return { ...UNHEARD, ...seen, row, idleSinceMs: this.#options.clock.nowMs() };
+  }
+
+  /** Another url is another host process: its line is new, and so is everything it says. */
+  async #take(stored: InstanceRow, listed: Machine | undefined): Promise<void> {
+    const known = this.#entries.get(stored.instanceId);
+    const entry = known ?? this.#unseen(stored);
+    const row = entry.row.version > stored.version ? entry.row : stored;
+    if (listed === undefined) {
+      this.#set({ ...entry, row, missedLists: entry.missedLists + 1 });
+      return;
+    }
+    if (known !== undefined && entry.machine?.url === listed.url) {
+      this.#set({ ...entry, row, machine: listed, missedLists: 0 });
+      return;
+    }
+    const connection = listed.url === undefined ? undefined : this.#options.connectHost(listed.url);
+    this.#set({ ...entry, ...UNHEARD, row, machine: listed, missedLists: 0, connection });
+    await entry.connection?.[Symbol.asyncDispose]();
+  }
+
+  #set(entry: Entry): void {
+    const { instanceId } = entry.row;
+    const before = this.#entries.get(instanceId);
+    this.#entries.set(instanceId, entry);
+    const known = this.#placements.get(instanceId)?.templates;
+    this.#rank(entry, before?.report === entry.report && known !== undefined ? known : templateNames(entry.report));
+    const shown = toFleetInstance(entry);
+    if (isDeepStrictEqual(shown, this.#shown.get(instanceId))) return;
+    this.#shown.set(instanceId, shown);
+    this.#feed.publish({ kind: "changed", instance: shown });
+  }
+
+  #rank(entry: Entry, templates: ReadonlySet<string>): void {
+    const promised = this.#options.slots.promised(entry.row.instanceId);
+    this.#placements.set(entry.row.instanceId, toPlacement(entry, promised, templates));
   }
 }
 
-function stateOf(entry: Entry): InstanceState {
-  if (entry.machine.state !== "running" || entry.report === undefined) return STATE_OF_MACHINE[entry.machine.state];
-  return entry.report.sessionCount === 0 ? "ready" : "active";
-}
-
-function admissionOf(entry: Entry): PlacementInstance["admission"] {
-  if (entry.row.admission === "cordoned") return "cordoned";
-  switch (stateOf(entry)) {
-    case "provisioning":
-      return "booting";
-    case "stopped":
-    case "terminating":
-      return "stopped";
-    case "draining":
-      return "draining";
-    case "ready":
-    case "active":
-      return "open";
-  }
-}
-
-function healthOf(entry: Entry): FleetInstance["health"] {
-  return entry.silence === undefined ? (entry.report?.health ?? "unknown") : "unknown";
-}
-
-function describe(entry: Entry): FleetInstance {
-  const { machine, row, report } = entry;
-  const problems = [machine.problem, entry.silence, ...(report?.problems ?? [])].filter(
-    (problem) => problem !== undefined,
-  );
-  return {
-    instanceId: machine.instanceId,
-    state: stateOf(entry),
-    cordoned: row.admission === "cordoned",
-    url: machine.url,
-    labels: row.labels,
-    launchedAtMs: machine.launchedAtMs,
-    health: healthOf(entry),
-    sessionCount: report?.sessionCount ?? 0,
-    maxSessions: report?.maxSessions ?? 0,
-    poolAvailableBytes: report?.poolAvailableBytes ?? 0,
-    message: problems.join("; "),
-  };
-}
-
-function templateNames(report: HostReport): ReadonlySet<string> {
+function templateNames(report: HostReport | undefined): ReadonlySet<string> {
+  if (report === undefined) return NO_TEMPLATES;
   return new Set(report.templates.flatMap(({ name, digest }) => [name, `${name}@${digest}`]));
 }

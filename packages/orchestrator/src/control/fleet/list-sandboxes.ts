@@ -27,7 +27,7 @@ export function createListSandboxes({
     const start = request.pageToken === "" ? undefined : parseCursor(request.pageToken);
     const instanceIds = registry.instanceIds().filter((id) => start === undefined || id >= start.instanceId);
     const found: Sandbox[] = [];
-    const unreachableInstances: string[] = start === undefined ? [...registry.absentIds()] : [];
+    const unreachableInstances: string[] = [];
     for (const instanceId of instanceIds) {
       if (found.length >= request.pageSize) {
         return await page(found, { instanceId, hostPageToken: "" }, unreachableInstances);

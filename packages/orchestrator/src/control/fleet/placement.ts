@@ -80,10 +80,14 @@ export function place(
 ): Placement {
   const best: Ranked[] = [];
   const why = new Map<Obstacle, number>();
+  let worst: Ranked | undefined;
   for (const instance of instances) {
+    // Once there are enough, most are ruled out at a glance; why they would have been refused is of no interest then.
+    if (worst !== undefined && !mayBeat(instance, worst)) continue;
     const obstacle = findObstacle(request, instance, rules);
     if (obstacle === undefined) keepBest(best, rank(request, instance), rules.maxCandidates);
     else why.set(obstacle, (why.get(obstacle) ?? 0) + 1);
+    worst = best[rules.maxCandidates - 1];
   }
   const [first, ...others] = best.map((ranked) => ranked.instanceId);
   if (first === undefined) return { kind: "refused", why, message: explain(why) };
@@ -117,10 +121,19 @@ function rank(request: PlacementRequest, instance: PlacementInstance): Ranked {
   const away = request.template === "" || instance.templates.has(request.template) ? 0 : 1;
   return {
     instanceId: instance.instanceId,
-    grade: (instance.health === "healthy" ? 0 : 2) + away,
+    grade: gradeOf(instance) + away,
     loadStep: Math.floor(loadOf(instance) * LOAD_STEPS),
     sessions: instance.sessions.used,
   };
+}
+
+const gradeOf = ({ health }: PlacementInstance): number => (health === "healthy" ? 0 : 2);
+
+/** False where the instance is certainly worse; true says nothing. */
+function mayBeat(instance: PlacementInstance, other: Ranked): boolean {
+  const grade = gradeOf(instance);
+  if (grade !== other.grade) return grade < other.grade;
+  return Math.floor(fraction(instance.sessions) * LOAD_STEPS) <= other.loadStep;
 }
 
 /** How full a host is of what it is fullest of. */

@@ -32,37 +32,41 @@ const NOTHING: Promised = { sessions: 0, cpus: 0, memoryBytes: 0, diskBytes: 0 }
 export class Slots {
   readonly #claims = new Map<string, Set<Claim>>();
   readonly #monotonicMs: () => number;
+  #onChange: (instanceId: string) => void = () => undefined;
 
   constructor(clock: { monotonicMs(): number }) {
     this.#monotonicMs = () => clock.monotonicMs();
+  }
+
+  /** Says from now on where what is promised has changed, to one listener. */
+  listen(onChange: (instanceId: string) => void): void {
+    this.#onChange = onChange;
   }
 
   claim(instanceId: string, demand: Demand): SlotClaim {
     const claim: Claim = { demand, keptAtMs: undefined };
     const claims = this.#claims.get(instanceId) ?? new Set<Claim>();
     this.#claims.set(instanceId, claims.add(claim));
+    this.#onChange(instanceId);
     return {
       instanceId,
       keep: () => {
         claim.keptAtMs ??= this.#monotonicMs();
       },
       [Symbol.dispose]: () => {
-        if (claim.keptAtMs === undefined) claims.delete(claim);
+        if (claim.keptAtMs === undefined && claims.delete(claim)) this.#onChange(instanceId);
       },
     };
   }
 
   promised(instanceId: string): Promised {
     const claims = this.#claims.get(instanceId);
-    if (claims === undefined) return NOTHING;
-    let sum = NOTHING;
+    if (claims === undefined || claims.size === 0) return NOTHING;
+    const sum = { sessions: claims.size, cpus: 0, memoryBytes: 0, diskBytes: 0 };
     for (const { demand } of claims) {
-      sum = {
-        sessions: sum.sessions + 1,
-        cpus: sum.cpus + demand.cpus,
-        memoryBytes: sum.memoryBytes + demand.memoryBytes,
-        diskBytes: sum.diskBytes + demand.diskBytes,
-      };
+      sum.cpus += demand.cpus;
+      sum.memoryBytes += demand.memoryBytes;
+      sum.diskBytes += demand.diskBytes;
     }
     return sum;
   }
@@ -73,6 +77,7 @@ export class Slots {
     for (const claim of claims ?? []) {
       if (claim.keptAtMs !== undefined && claim.keptAtMs < askedAtMs) claims?.delete(claim);
     }
+    this.#onChange(instanceId);
   }
 
   forget(instanceId: string): void {

@@ -13,7 +13,7 @@ export async function importOnAll(
   request: ImportTemplateRequest,
   call: ControlCall,
 ): Promise<ImportedTemplate> {
-  const hosts = registry.instanceIds().map((instanceId) => registry.connection(instanceId));
+  const hosts = registry.connectedIds().map((instanceId) => registry.connection(instanceId));
   if (hosts.length === 0) throw new SandboxError("FLEET_EXHAUSTED", "the fleet has no instances");
   const readers = broadcast(request.archive, hosts.length);
   const outcomes = await Promise.allSettled(

@@ -13,6 +13,7 @@ import {
   SessionState,
   ToolsPolicy,
 } from "@turnbox/protocol/turnbox/host/v1/session_pb";
+import { reachableAddress } from "../reachable-address.ts";
 import type {
   CreateSandboxRequest,
   PauseSandboxRequest,
@@ -140,10 +141,11 @@ export function fromCapabilities(capabilities: Capabilities): SandboxCapabilitie
   };
 }
 
-export function fromProcess(process: Process): SandboxProcess {
+/** A process of the host at `hostUrl`. */
+export function fromProcess(process: Process, hostUrl: string): SandboxProcess {
   return {
     processId: process.processId,
-    address: process.address,
+    address: reachableAddress(process.address, hostUrl),
     status: required(PROCESS_STATES.get(process.state), "process state that is known here"),
     ...(process.exitCode === undefined ? {} : { exitCode: process.exitCode }),
   };

@@ -1,5 +1,5 @@
 import { ACCESS_VERBS, ANY_TENANT, type Clock, type SignedToken, type TokenSigner } from "@turnbox/core";
-import type { HostCaller, NodeSandboxControlOptions } from "./node-sandbox-control.ts";
+import type { CallHostOptions, HostCaller } from "./host-call.ts";
 
 const LIFETIME_MS = 10 * 60_000;
 /** A token with less than this left is replaced, so that none ends under a call. */
@@ -13,7 +13,7 @@ export function createHostTokens({
 }: {
   readonly signer: TokenSigner;
   readonly clock: Clock;
-}): NodeSandboxControlOptions["tokenFor"] {
+}): CallHostOptions["tokenFor"] {
   const kept = new Map<string, SignedToken>();
   return (caller: HostCaller) => {
     const tenant = caller.kind === "fleet" ? ANY_TENANT : caller.tenant;

@@ -1,38 +1,48 @@
-import type { Transport } from "@connectrpc/connect";
-import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import type { Interceptor, Transport } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { HostLines, type HostTransportTimes } from "./host-lines.ts";
 
-/** One HTTP/2 connection to a host, opened by the first call and again after a loss. */
+/** One HTTP/2 connection to a host at a time. */
 export interface HostTransport extends Disposable {
   readonly transport: Transport;
   /** Whether the next call goes over the connection that the last one used. */
   connection(): "kept" | "new";
 }
 
+export interface HostTransportOptions {
+  /** Around every call, outermost first. */
+  readonly interceptors?: readonly Interceptor[];
+  readonly times?: HostTransportTimes;
+}
+
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
-const PING_INTERVAL_MS = 10_000;
-const PING_TIMEOUT_MS = 5000;
+
+/** The last two are less than any deadline of a call, so that a call on a dead connection has time left for another one. */
+export const HOST_TRANSPORT_TIMES: HostTransportTimes = {
+  connectTimeoutMs: 5000,
+  pingIntervalMs: 5000,
+  pingTimeoutMs: 3000,
+};
 
 /**
- * Pings find a dead connection under an open stream, which has no deadline of its own. An idle connection is checked
- * before it is used again.
+ * It takes the place of Connect's own session manager, which can drop a connection that is being made while it still
+ * fails: the error of that one has no listener then, and ends the process.
  */
-export function createHostTransport(url: string): HostTransport {
-  const sessionManager = new Http2SessionManager(url, {
-    pingIntervalMs: PING_INTERVAL_MS,
-    pingTimeoutMs: PING_TIMEOUT_MS,
-  });
+export function createHostTransport(url: string, options: HostTransportOptions = {}): HostTransport {
+  const lines = new HostLines(url, options.times ?? HOST_TRANSPORT_TIMES);
   return {
     transport: createConnectTransport({
       httpVersion: "2",
       baseUrl: url,
-      sessionManager,
+      sessionManager: lines,
+      interceptors: [...(options.interceptors ?? [])],
       readMaxBytes: MAX_MESSAGE_BYTES,
       writeMaxBytes: MAX_MESSAGE_BYTES,
       acceptCompression: [],
     }),
-    connection: () => (["closed", "error", "connecting"].includes(sessionManager.state()) ? "new" : "kept"),
+    connection: () => lines.connection(),
     [Symbol.dispose]: () => {
-      sessionManager.abort();
+      lines[Symbol.dispose]();
     },
   };
 }

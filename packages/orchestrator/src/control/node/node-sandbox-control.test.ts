@@ -1,11 +1,13 @@
 import { createServer as createNetServer } from "node:net";
 import { describe, expect, it } from "@jest/globals";
 import { type ConnectRouter, createRouterTransport } from "@connectrpc/connect";
-import { Secret, SandboxError, toConnectError } from "@turnbox/core";
-import { HealthStatus, HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
-import { SessionService, SessionState } from "@turnbox/protocol/turnbox/host/v1/session_pb";
+import { type Reason, Secret, SandboxError, toConnectError } from "@turnbox/core";
+import { Admission, HealthStatus, HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
+import { ProcessService, ProcessState } from "@turnbox/protocol/turnbox/host/v1/process_pb";
+import { SessionService, SessionState, ToolsPolicy } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import type { ControlCall, CreateSandboxRequest } from "../sandbox-control.ts";
-import { createNodeSandboxControl, type HostCaller } from "./node-sandbox-control.ts";
+import type { HostCaller } from "./host-call.ts";
+import { createNodeSandboxControl } from "./node-sandbox-control.ts";
 
 const CALL: ControlCall = { signal: new AbortController().signal, tenant: "t1" };
 const REQUEST: CreateSandboxRequest = {
@@ -216,6 +218,93 @@ describe("createNodeSandboxControl", () => {
       templates: [{ name: "mini" }],
       problems: ["pool DEGRADED"],
     });
+  });
+});
+
+describe("createNodeSandboxControl for the fleet", () => {
+  const COMMAND = { signal: CALL.signal, epoch: 7 };
+
+  it("lists the sessions of all tenants, page by page", async () => {
+    const pages: string[] = [];
+    const { control, callers } = createNode((router) => {
+      router.service(SessionService, {
+        listSessions: ({ page }) => {
+          pages.push(page?.pageToken ?? "");
+          return pages.length === 1
+            ? { sessions: [{ ...session("s1"), tenant: "a" }], page: { nextPageToken: "more" } }
+            : { sessions: [{ ...session("s2"), tenant: "b", state: SessionState.PAUSED }], page: {} };
+        },
+      });
+    });
+    expect(await control.sessions(CALL)).toEqual([
+      { sessionId: "s1", tenant: "a", state: "active" },
+      { sessionId: "s2", tenant: "b", state: "paused" },
+    ]);
+    expect(pages).toEqual(["", "more"]);
+    expect(callers).toEqual([{ kind: "fleet" }, { kind: "fleet" }]);
+  });
+
+  it("sends commands under their epoch, and passes on that it is stale", async () => {
+    const seen: unknown[] = [];
+    const { control } = createNode((router) => {
+      router.service(HostService, {
+        setAdmission: ({ admission }, { requestHeader }) => {
+          seen.push([admission, requestHeader.get("turnbox-fleet-epoch"), requestHeader.get("authorization")]);
+          if (seen.length > 1) throw toConnectError(new SandboxError("EPOCH_STALE", "8 is known"), "r1");
+          return { admission };
+        },
+      });
+    });
+    await control.setAdmission("closed", COMMAND);
+    await expect(control.setAdmission("open", COMMAND)).rejects.toMatchObject({ reason: "EPOCH_STALE" });
+    expect(seen).toEqual([
+      [Admission.CLOSED, "7", "Bearer token-fleet"],
+      [Admission.OPEN, "7", "Bearer token-fleet"],
+    ]);
+  });
+
+  it("pauses a session, its tools too, and has nothing to do where it runs nothing", async () => {
+    const seen: unknown[] = [];
+    const refuse = (reason: Reason, metadata: Record<string, string> = {}): never => {
+      throw toConnectError(new SandboxError(reason, "no", { metadata }), "r1");
+    };
+    const { control } = createNode((router) => {
+      router.service(SessionService, {
+        pauseSession: ({ sessionId, tools }, { requestHeader }) => {
+          seen.push([sessionId, tools, requestHeader.get("turnbox-fleet-epoch")]);
+          if (sessionId === "gone") refuse("SESSION_NOT_FOUND");
+          if (sessionId === "going") refuse("SESSION_DESTROYING");
+          if (sessionId === "failed") refuse("INVALID_STATE", { state: "failed" });
+          if (sessionId === "creating") refuse("INVALID_STATE", { state: "creating" });
+          return { session: session(sessionId) };
+        },
+      });
+    });
+    const pause = (sessionId: string) => control.pauseSession({ sessionId, tenant: "a", state: "active" }, COMMAND);
+    for (const sessionId of ["s1", "gone", "going", "failed"]) await pause(sessionId);
+    await expect(pause("creating")).rejects.toMatchObject({ reason: "INVALID_STATE" });
+    expect(seen[0]).toEqual(["s1", ToolsPolicy.KILL, "7"]);
+  });
+
+  it("says whether the host takes new sessions", async () => {
+    const { control } = createNode((router) => {
+      router.service(HostService, {
+        healthCheck: () => ({ status: HealthStatus.HEALTHY, admission: Admission.CLOSED }),
+      });
+    });
+    expect(await control.report(CALL)).toMatchObject({ health: "healthy", admission: "closed" });
+  });
+
+  it("D26: answers with an address of a process that others reach, not with the host's loopback", async () => {
+    const { control } = createNode((router) => {
+      router.service(ProcessService, {
+        launchProcess: () => ({
+          process: { processId: "p1", state: ProcessState.RUNNING, address: "127.0.0.1:40001" },
+        }),
+      });
+    });
+    const request = { sandboxId: "s1", idempotencyKey: "k", binary: "web", args: [], env: {}, exposePort: 80 };
+    expect(await control.launchProcess(request, CALL)).toMatchObject({ address: "10.1.2.3:40001" });
   });
 });
 

@@ -1,15 +1,9 @@
-import { type CallOptions, createClient } from "@connectrpc/connect";
-import { hasReason, invalidArgument, parseSessionId, type Secret } from "@turnbox/core";
-import {
-  type GetStatsResponse,
-  type HealthCheckResponse,
-  HealthStatus,
-  HostService,
-  type Template,
-} from "@turnbox/protocol/turnbox/host/v1/host_pb";
+import { createClient } from "@connectrpc/connect";
+import { invalidArgument, parseSessionId } from "@turnbox/core";
+import { HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import { ProcessService } from "@turnbox/protocol/turnbox/host/v1/process_pb";
 import { type Session, SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
-import type { HostConnection, HostReport } from "../host-connection.ts";
+import type { HostConnection } from "../host-connection.ts";
 import { type ControlCall, type Sandbox, type SandboxCapabilities, urlToAddress } from "../sandbox-control.ts";
 import {
   fromCapabilities,
@@ -21,16 +15,12 @@ import {
   toCreateSession,
   toToolsPolicy,
 } from "./convert.ts";
-import { fromHostError } from "./host-error.ts";
+import { type CallHostOptions, createCallHost, type HostCall, type HostCaller } from "./host-call.ts";
+import { createHostCommands } from "./host-commands.ts";
 import { createHostTransport, type HostTransport } from "./host-transport.ts";
+import { toReport, unlessMissing } from "./report.ts";
 
-/** On whose behalf the host is called: a tenant, or the fleet itself (reports, templates). */
-export type HostCaller = { readonly kind: "tenant"; readonly tenant: string } | { readonly kind: "fleet" };
-
-export interface NodeSandboxControlOptions {
-  readonly url: string;
-  /** The bearer token for a call. */
-  readonly tokenFor: (caller: HostCaller) => Secret;
+export interface NodeSandboxControlOptions extends Pick<CallHostOptions, "url" | "tokenFor"> {
   readonly deadlines?: Partial<HostDeadlines>;
   /** How the host is reached; a connection of its own unless given. */
   readonly transport?: HostTransport;
@@ -61,33 +51,37 @@ export function createNodeSandboxControl(options: NodeSandboxControlOptions): Ho
   const address = urlToAddress(url);
   let known: SandboxCapabilities | undefined;
 
-  const call = async <T>(
-    { signal, caller, timeoutMs }: { signal: AbortSignal; caller: HostCaller; timeoutMs?: number },
-    work: (options: CallOptions) => Promise<T>,
-  ): Promise<T> => {
-    signal.throwIfAborted();
-    if (link.connection() === "new") known = undefined;
-    const headers = { authorization: `Bearer ${tokenFor(caller).reveal()}` };
-    try {
-      return await work({ signal, headers, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
-    } catch (thrown) {
-      const error = fromHostError(thrown, { signal, url });
-      if (hasReason(error, "HOST_UNREACHABLE")) known = undefined;
-      throw error;
-    }
-  };
-  const forTenant = ({ signal, tenant }: ControlCall, timeoutMs: number) => ({
-    signal,
-    caller: { kind: "tenant", tenant } as const,
-    timeoutMs,
+  const call = createCallHost({
+    url,
+    tokenFor,
+    link,
+    onNewConnection: () => {
+      known = undefined;
+    },
   });
-  const asFleet = ({ signal }: { signal: AbortSignal }) => ({ signal, caller: FLEET, timeoutMs: deadlines.readMs });
+  const reading = ({ signal, tenant }: ControlCall): HostCall => ({
+    signal,
+    caller: { kind: "tenant", tenant },
+    timeoutMs: deadlines.readMs,
+    effect: "none",
+  });
+  const changing = (control: ControlCall, timeoutMs = deadlines.changeMs): HostCall => ({
+    ...reading(control),
+    timeoutMs,
+    effect: "some",
+  });
+  const asFleet = ({ signal }: { readonly signal: AbortSignal }): HostCall => ({
+    signal,
+    caller: FLEET,
+    timeoutMs: deadlines.readMs,
+    effect: "none",
+  });
   const idOf = (sandboxId: string): string => parseSessionId(sandboxId, "sandbox_id");
 
   const capabilities = async (control: ControlCall): Promise<SandboxCapabilities> => {
     const kept = link.connection() === "kept" ? known : undefined;
     if (kept !== undefined) return kept;
-    const answer = await call(forTenant(control, deadlines.readMs), (options) => host.getCapabilities({}, options));
+    const answer = await call(reading(control), (options) => host.getCapabilities({}, options));
     known = fromCapabilities(required(answer.capabilities, "capabilities"));
     return known;
   };
@@ -101,7 +95,7 @@ export function createNodeSandboxControl(options: NodeSandboxControlOptions): Ho
       if (request.name !== undefined) throw invalidArgument("name", "is kept by a fleet; one host has no names");
       // An id of the host's own choosing is the same for every repetition of the key.
       const sessionId = request.sessionId === undefined ? "" : parseSessionId(request.sessionId);
-      const answer = await call(forTenant(control, deadlines.createMs), (options) =>
+      const answer = await call(changing(control, deadlines.createMs), (options) =>
         sessions.createSession(toCreateSession(request, sessionId), options),
       );
       if (answer.capabilities !== undefined) known = fromCapabilities(answer.capabilities);
@@ -109,16 +103,12 @@ export function createNodeSandboxControl(options: NodeSandboxControlOptions): Ho
     },
     getSandbox: async ({ sandboxId }, control) => {
       const request = { sessionId: idOf(sandboxId) };
-      const answer = await call(forTenant(control, deadlines.readMs), (options) =>
-        sessions.getSession(request, options),
-      );
+      const answer = await call(reading(control), (options) => sessions.getSession(request, options));
       return toSandbox(answer.session, await capabilities(control));
     },
     listSandboxes: async ({ labels, pageSize, pageToken }, control) => {
       const request = { page: { pageSize, pageToken }, selector: { matchLabels: { ...labels } } };
-      const answer = await call(forTenant(control, deadlines.readMs), (options) =>
-        sessions.listSessions(request, options),
-      );
+      const answer = await call(reading(control), (options) => sessions.listSessions(request, options));
       const able = await capabilities(control);
       return {
         sandboxes: answer.sessions.map((session) => toSandbox(session, able)),
@@ -128,16 +118,16 @@ export function createNodeSandboxControl(options: NodeSandboxControlOptions): Ho
     },
     destroySandbox: async ({ sandboxId, idempotencyKey }, control) => {
       const request = { sessionId: idOf(sandboxId), idempotencyKey };
-      await call(forTenant(control, deadlines.changeMs), (options) => sessions.destroySession(request, options));
+      await call(changing(control), (options) => sessions.destroySession(request, options));
     },
     connectSandbox: async ({ sandboxId }, control) => {
       const request = { sessionId: idOf(sandboxId) };
-      await call(forTenant(control, deadlines.readMs), (options) => sessions.getSession(request, options));
+      await call(reading(control), (options) => sessions.getSession(request, options));
       return { sandboxId, sessionId: sandboxId, url };
     },
     forkSandbox: async ({ sandboxId, idempotencyKey, snapshotId, count, labels }, control) => {
       const request = { sessionId: idOf(sandboxId), idempotencyKey, snapshotId, count, labels: { ...labels } };
-      const answer = await call(forTenant(control, deadlines.createMs), (options) =>
+      const answer = await call(changing(control, deadlines.createMs), (options) =>
         sessions.forkSession(request, options),
       );
       const able = await capabilities(control);
@@ -149,16 +139,12 @@ export function createNodeSandboxControl(options: NodeSandboxControlOptions): Ho
     },
     pauseSandbox: async ({ sandboxId, idempotencyKey, tools }, control) => {
       const request = { sessionId: idOf(sandboxId), idempotencyKey, tools: toToolsPolicy(tools) };
-      const answer = await call(forTenant(control, deadlines.changeMs), (options) =>
-        sessions.pauseSession(request, options),
-      );
+      const answer = await call(changing(control), (options) => sessions.pauseSession(request, options));
       return toSandbox(answer.session, await capabilities(control));
     },
     resumeSandbox: async ({ sandboxId, idempotencyKey }, control) => {
       const request = { sessionId: idOf(sandboxId), idempotencyKey };
-      const answer = await call(forTenant(control, deadlines.changeMs), (options) =>
-        sessions.resumeSession(request, options),
-      );
+      const answer = await call(changing(control), (options) => sessions.resumeSession(request, options));
       return toSandbox(answer.session, await capabilities(control));
     },
     launchProcess: async ({ sandboxId, idempotencyKey, binary, args, env, exposePort }, control) => {
@@ -170,25 +156,23 @@ export function createNodeSandboxControl(options: NodeSandboxControlOptions): Ho
         env: { ...env },
         exposePort,
       };
-      const answer = await call(forTenant(control, deadlines.changeMs), (options) =>
-        processes.launchProcess(request, options),
-      );
-      return fromProcess(required(answer.process, "process"));
+      const answer = await call(changing(control), (options) => processes.launchProcess(request, options));
+      return fromProcess(required(answer.process, "process"), url);
     },
     killProcess: async ({ sandboxId, processId, signalNumber }, control) => {
       const request = { sessionId: idOf(sandboxId), processId, signal: signalNumber };
-      await call(forTenant(control, deadlines.changeMs), (options) => processes.killProcess(request, options));
+      await call(changing(control), (options) => processes.killProcess(request, options));
     },
     getProcessStatus: async ({ sandboxId, processId }, control) => {
       const request = { sessionId: idOf(sandboxId), processId };
-      const answer = await call(forTenant(control, deadlines.readMs), (options) =>
-        processes.getProcessStatus(request, options),
-      );
-      return fromProcess(required(answer.process, "process"));
+      const answer = await call(reading(control), (options) => processes.getProcessStatus(request, options));
+      return fromProcess(required(answer.process, "process"), url);
     },
     importTemplate: async ({ archive, idempotencyKey, name }, { signal }) => {
       const parts = toImportParts({ idempotencyKey, name }, archive);
-      const answer = await call({ signal, caller: FLEET }, (options) => host.importTemplate(parts, options));
+      const answer = await call({ signal, caller: FLEET, effect: "some" }, (options) =>
+        host.importTemplate(parts, options),
+      );
       return { template: fromTemplate(required(answer.template, "template")), hosts: 1 };
     },
     listTemplates: async ({ signal }) => {
@@ -196,6 +180,7 @@ export function createNodeSandboxControl(options: NodeSandboxControlOptions): Ho
       return answer.templates.map(fromTemplate);
     },
     capabilities,
+    ...createHostCommands({ call, host, sessions, readMs: deadlines.readMs, commandMs: deadlines.createMs }),
     report: async ({ signal }) => {
       const [health, stats, templates] = await Promise.all([
         call(asFleet({ signal }), (options) => host.healthCheck({}, options)),
@@ -209,39 +194,6 @@ export function createNodeSandboxControl(options: NodeSandboxControlOptions): Ho
       await Promise.resolve();
     },
   };
-}
-
-const HEALTH: ReadonlyMap<HealthStatus, HostReport["health"]> = new Map([
-  [HealthStatus.HEALTHY, "healthy"],
-  [HealthStatus.DEGRADED, "degraded"],
-  [HealthStatus.UNHEALTHY, "unhealthy"],
-]);
-
-interface Answers {
-  readonly health: HealthCheckResponse;
-  readonly stats: GetStatsResponse | undefined;
-  readonly templates: readonly Template[];
-}
-
-function toReport({ health, stats, templates }: Answers): HostReport {
-  const { poolSpace } = health;
-  return {
-    health: HEALTH.get(health.status) ?? "unhealthy",
-    sessionCount: health.sessionCount,
-    maxSessions: health.maxSessions,
-    cpus: stats?.cpus ?? 0,
-    memoryBytes: Number(stats?.memoryBytes ?? 0n),
-    memoryAvailableBytes: Number(stats?.memoryAvailableBytes ?? 0n),
-    poolBytes: Number(poolSpace?.sizeBytes ?? 0n),
-    poolAvailableBytes: Number(poolSpace?.availableBytes ?? 0n),
-    templates: templates.map(fromTemplate),
-    problems: health.errors,
-  };
-}
-
-/** A host that does not offer a question says nothing about its answer. */
-function unlessMissing(error: unknown): undefined {
-  if (!hasReason(error, "UNIMPLEMENTED")) throw error;
 }
 
 /** Bytes of one message of an upload. */

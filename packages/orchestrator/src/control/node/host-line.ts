@@ -1,0 +1,131 @@
+import { type ClientHttp2Session, type ClientHttp2Stream, constants, type OutgoingHttpHeaders } from "node:http2";
+import type { Clock } from "@turnbox/core";
+
+export interface HostLineTimes {
+  /** How long a connection with calls on it may be silent before it is asked whether it is there. */
+  readonly pingIntervalMs: number;
+  readonly pingTimeoutMs: number;
+}
+
+/**
+ * One HTTP/2 connection to a host. While calls are on it, silence is followed by a ping, and a ping without an answer ends
+ * it and them. Whoever uses an idle one asks `verified` before.
+ */
+export class HostLine {
+  readonly session: ClientHttp2Session;
+  /** Settles when calls can be made on it, or cannot. */
+  readonly opened: Promise<void>;
+  readonly #times: HostLineTimes;
+  readonly #clock: Clock;
+  #lastHeardMs: number;
+  #streams = 0;
+  #watch = new AbortController();
+  #ping: Promise<boolean> | undefined;
+
+  constructor(session: ClientHttp2Session, { clock, ...times }: HostLineTimes & { readonly clock: Clock }) {
+    this.session = session;
+    this.#times = times;
+    this.#clock = clock;
+    this.#lastHeardMs = clock.monotonicMs();
+    // An error without a listener would end the process; whoever has a call on it hears of the loss by that.
+    session.on("error", () => undefined);
+    session.once("goaway", () => {
+      session.close();
+    });
+    session.once("close", () => {
+      this.#watch.abort();
+    });
+    this.opened = new Promise((resolve, reject) => {
+      session.once("connect", () => {
+        this.heard();
+        session.unref();
+        resolve();
+      });
+      session.once("error", reject);
+      session.once("close", () => {
+        reject(new Error("the connection was closed"));
+      });
+    });
+  }
+
+  get isUsable(): boolean {
+    return !this.session.closed && !this.session.destroyed;
+  }
+
+  request(headers: OutgoingHttpHeaders): ClientHttp2Stream {
+    const stream = this.session.request(headers);
+    this.#streams += 1;
+    if (this.#streams === 1) this.#begin();
+    stream.once("response", () => {
+      this.heard();
+    });
+    stream.once("close", () => {
+      this.#streams -= 1;
+      if (this.#streams === 0) this.#rest();
+    });
+    return stream;
+  }
+
+  heard(): void {
+    this.#lastHeardMs = this.#clock.monotonicMs();
+  }
+
+  /** Whether the other side is there, as far as is known or can be asked. Where not, the connection is ended. */
+  async verified(): Promise<boolean> {
+    return this.#silentMs() <= this.#times.pingIntervalMs || (await this.#ask());
+  }
+
+  end(error: Error): void {
+    if (!this.session.destroyed) this.session.destroy(error, constants.NGHTTP2_CANCEL);
+  }
+
+  #silentMs(): number {
+    return this.#clock.monotonicMs() - this.#lastHeardMs;
+  }
+
+  #begin(): void {
+    this.session.ref();
+    this.#watch = new AbortController();
+    this.#keepWatch(this.#watch.signal).catch(() => undefined);
+  }
+
+  #rest(): void {
+    this.#watch.abort();
+    if (!this.session.destroyed) this.session.unref();
+  }
+
+  /** Ends with the connection, or by the rejection of a sleep. */
+  async #keepWatch(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      signal.throwIfAborted();
+      const leftMs = this.#times.pingIntervalMs - this.#silentMs();
+      if (leftMs > 0) await this.#clock.sleep(leftMs, { signal });
+      else if (!(await this.#ask())) return;
+    }
+  }
+
+  async #ask(): Promise<boolean> {
+    this.#ping ??= this.#pingOnce().finally(() => {
+      this.#ping = undefined;
+    });
+    return await this.#ping;
+  }
+
+  async #pingOnce(): Promise<boolean> {
+    if (this.session.destroyed) return false;
+    const answer = Promise.withResolvers<boolean>();
+    const over = new AbortController();
+    this.session.ping((error) => {
+      answer.resolve(error === null);
+    });
+    const late = this.#clock.sleep(this.#times.pingTimeoutMs, { signal: over.signal }).then(
+      () => false,
+      () => false,
+    );
+    const isThere = await Promise.race([answer.promise, late]);
+    over.abort();
+    if (isThere) this.heard();
+    else this.end(Object.assign(new Error("the connection no longer answers"), { code: "ETIMEDOUT" }));
+    return isThere;
+  }
+}
