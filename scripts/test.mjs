@@ -4,6 +4,7 @@ import { parseArguments } from "./check/arguments.mjs";
 import { listChecks } from "./check/checks.mjs";
 import { runJestProject, runSideBySide } from "./check/jest.mjs";
 import { summarize, tallyCheck } from "./check/tally.mjs";
+import { provideTestParts } from "./check/test-parts.mjs";
 
 async function runCheck(check, { run, print }) {
   const reason = await check.skipped?.();
@@ -59,6 +60,7 @@ try {
 }
 
 await main(async (context) => {
+  if (request.projects.length > 0) await provideTestParts({ env: context.toolchain.environment, print: context.print });
   const tallies = await runAll(request, context);
   const summary = summarize(tallies, { expectsTests: request.projects.length > 0 });
   if (summary.failures.length > 0)

@@ -1,18 +1,32 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { REPO, run } from "../support/process.ts";
+import {
+  type OtlpReceiver,
+  type ReceivedSpan,
+  startOtlpReceiver,
+} from "../../packages/core/src/trace/otlp-receiver.suite.ts";
+import { poll, REPO, run } from "../support/process.ts";
 import { startServer, type TestServer } from "../support/server.ts";
 
+let receiver: OtlpReceiver;
 let server: TestServer;
 let sandboxId: string;
 let host: { readonly url: string; readonly token: string; readonly sessionId: string };
 beforeAll(async () => {
-  server = await startServer();
+  receiver = await startOtlpReceiver();
+  server = await startServer({
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+      OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+      OTEL_BSP_SCHEDULE_DELAY: "100",
+    },
+  });
   sandboxId = String((await server.json("create"))["sandboxId"]);
   host = (await server.json("connect", sandboxId)) as typeof host;
 }, 120_000);
 afterAll(async () => {
   await server[Symbol.asyncDispose]();
+  await receiver[Symbol.asyncDispose]();
 }, 120_000);
 
 const CONTROL = "turnbox.control.v1.SandboxControlService";
@@ -128,7 +142,7 @@ describe("plain JSON over HTTP/1.1", () => {
       server.token,
     );
     expect([sessionId.body["code"], reasonOf(sessionId)]).toEqual(["invalid_argument", "INVALID_ARGUMENT"]);
-    const missing = await post(server.url, "turnbox.control.v1.FleetService/CordonInstance", {}, server.token);
+    const missing = await post(server.url, "turnbox.control.v1.FleetService/NoSuchMethod", {}, server.token);
     expect([missing.body["code"], reasonOf(missing)]).toEqual(["unimplemented", "UNIMPLEMENTED"]);
   }, 30_000);
 
@@ -152,4 +166,52 @@ describe("plain JSON over HTTP/1.1", () => {
       expect((await post(url, "grpc.health.v1.Health/Check", {})).body).toEqual({ status: "SERVING" });
     }
   });
+});
+
+describe("what operators see", () => {
+  it("has metrics of both services, for the home's token", async () => {
+    const page = async (url: string, token: string): Promise<string> =>
+      await (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text();
+    const fleet = await poll("the fleet's look at its host", async () => {
+      const text = await page(server.url, server.token);
+      return text.includes('turnbox_fleet_instances{state="active"} 1') ? text : undefined;
+    });
+    expect(fleet).toMatch(/^turnbox_fleet_sandbox_operations_total\{operation="create",outcome="ok"\} [1-9]/m);
+    expect(fleet).toMatch(/^turnbox_fleet_lease_held 1$/m);
+    expect(fleet).toMatch(/^process_cpu_seconds_total /m);
+    const ofHost = await page(host.url, server.token);
+    expect(ofHost).toMatch(/^turnbox_host_tool_calls_total\{tool="bash",outcome="ok"\} [1-9]/m);
+    expect(ofHost).toMatch(/^turnbox_host_pool_bytes\{kind="size"\} [1-9]/m);
+    expect(await page(host.url, host.token)).toContain("PERMISSION_DENIED");
+  }, 30_000);
+
+  it("has one trace from the command line through the orchestrator and the host to the tool", async () => {
+    expect(await server.cli("exec", sandboxId, "--", "true")).toMatchObject({ exitCode: 0 });
+    const pathOf = (span: ReceivedSpan): readonly string[] => {
+      const parent = receiver.spans.find(({ spanId }) => spanId === span.parentSpanId);
+      return [...(parent === undefined ? [] : pathOf(parent)), `${span.service} ${span.name}`];
+    };
+    const pathTo = (service: string, name: string, root: string): Promise<readonly string[]> =>
+      poll(
+        `the span ${name} of ${service}`,
+        () =>
+          receiver.spans
+            .filter((span) => span.service === service && span.name === name)
+            .map(pathOf)
+            .find((path) => path[0] === root),
+        30_000,
+      );
+    const create = "turnbox.control.v1.SandboxControlService/CreateSandbox";
+    const session = "turnbox.host.v1.SessionService/CreateSession";
+    expect(await pathTo("turnbox-sandbox-host", "storage.createSession", "turnbox-cli turnbox create")).toEqual([
+      "turnbox-cli turnbox create",
+      `turnbox-cli ${create}`,
+      `turnbox-orchestrator ${create}`,
+      `turnbox-orchestrator ${session}`,
+      `turnbox-sandbox-host ${session}`,
+      "turnbox-sandbox-host storage.createSession",
+    ]);
+    const path = await pathTo("turnbox-sandbox-host", "runtime.exec", "turnbox-cli turnbox exec");
+    expect(path.slice(-2)).toEqual(["turnbox-sandbox-host tool bash", "turnbox-sandbox-host runtime.exec"]);
+  }, 60_000);
 });

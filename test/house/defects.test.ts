@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { expect, it } from "@jest/globals";
 import { REPO } from "../support/process.ts";
 
-/** Defects of sessions, storage, turns, tools, files and networks in the systems that Turnbox descends from. */
-const DEFECTS = Array.from({ length: 23 }, (_, index) => `D${index + 1}`);
+/** Defects of sessions, storage, turns, tools, files, networks and fleets in the systems that Turnbox descends from. */
+const DEFECTS = Array.from({ length: 35 }, (_, index) => `D${index + 1}`);
 
 /** The names of all tests: what stands between the quotes after `it(` and its like, in test and suite files. */
 const NAMES: readonly string[] = ["packages", "test"]

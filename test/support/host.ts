@@ -50,6 +50,10 @@ export interface TestHostOptions {
   readonly launcher?: readonly string[];
   /** A home that somebody else removes. */
   readonly home?: string;
+  /** Which of the hosts of its home it is. */
+  readonly instanceId?: string;
+  /** Any free one unless given. */
+  readonly port?: number;
 }
 
 export async function startHost(options: TestHostOptions = {}): Promise<TestHost> {
@@ -59,9 +63,10 @@ export async function startHost(options: TestHostOptions = {}): Promise<TestHost
   openHome(home);
   loadOrCreateSigningKeys(join(home, "keys"));
   const token = loadOrCreateHomeToken(join(home, "token")).reveal();
-  const dataDirectory = join(home, "hosts/local-1");
+  const dataDirectory = join(home, "hosts", options.instanceId ?? "local-1");
   const command = [...(options.launcher ?? []), process.execPath];
-  const args = [...command.slice(1), ENTRY, "serve", "--home", home, "--data-dir", dataDirectory, "--port", "0"];
+  const serve = ["serve", "--home", home, "--data-dir", dataDirectory, "--port", String(options.port ?? 0)];
+  const args = [...command.slice(1), ENTRY, ...serve];
   let current: Running | undefined;
   const running = (): Running => {
     if (current === undefined) throw new Error("the host is not running");
