@@ -1,12 +1,14 @@
 import { type Clock, createDeadline, hasReason, type Reason, SandboxError } from "@turnbox/core";
 import type { Log } from "@turnbox/core";
-import type { IdempotencyRef, SandboxRow, Store } from "../../store/store.ts";
+import type { SandboxRow, Store } from "../../store/store.ts";
 import type { ControlCall, CreateSandboxRequest, Sandbox } from "../sandbox-control.ts";
+import { type CreateAttempt, isUnknown, type Own, takenOver } from "./create-attempt.ts";
 import { formatFleetId } from "./fleet-id.ts";
 import { idempotencyConflict } from "./idempotency-conflict.ts";
 import { createInterest, type Interest } from "./interest.ts";
 import { hashPayload } from "./payload-hash.ts";
 import type { Reach } from "./reach.ts";
+import { createSettleCreate } from "./settle-create.ts";
 import type { SlotClaim } from "./slots.ts";
 import { createTakePlace, demandOf, type Place, type TakePlaceOptions } from "./take-place.ts";
 
@@ -25,29 +27,6 @@ export interface CreateSandboxOptions extends TakePlaceOptions {
 
 export type CreateSandbox = (request: CreateSandboxRequest, call: ControlCall) => Promise<Sandbox>;
 
-/** One create, from the first candidate to the end. The session's id is the same on every host that is asked. */
-interface Attempt {
-  readonly request: CreateSandboxRequest;
-  readonly sessionId: string;
-  readonly call: ControlCall;
-  /** Aborts when nobody waits for the sandbox any more: until a host is asked, that is the end of it. */
-  readonly wanted: AbortSignal;
-  /** How long it may wait for room. */
-  readonly patienceMs: number;
-  /** Whether somebody began it under the same key before, and a host may have made it then. */
-  readonly begun: "now" | "before";
-  readonly key: IdempotencyRef | undefined;
-  /** Throws where the key has been freed and begun anew by another replica. The row is there by then. */
-  readonly confirm: () => Promise<void>;
-  /** The instance that its row names, as far as this replica knows; another one may go on with the same sandbox. */
-  readonly track: { at: string | undefined };
-}
-
-/** A call of this replica's own, whoever it began for. */
-interface Own {
-  readonly signal: AbortSignal;
-}
-
 interface InFlight {
   readonly payloadHash: string;
   readonly interest: Interest;
@@ -55,23 +34,12 @@ interface InFlight {
 }
 
 const METHOD = "CreateSandbox";
-/** How often, and after what pauses, the same host is asked again when it is not known what became of a create. */
-const RESOLVE_DELAYS_MS: readonly number[] = [200, 500, 1000, 2000, 4000];
 const CLEANUP_TIMEOUT_MS = 10_000;
-const TAKEN_OVER_RETRY_MS = 1000;
 /** What a caller gets before its time is over: the answer that there was no room. */
 const MARGIN_MS = 500;
 /** How often a create goes back to waiting when every candidate turned out to be full. */
 const ROUNDS = 5;
 
-/** Refusals before a host looked at the request: they say nothing about an earlier, unanswered one. */
-const AT_THE_DOOR: readonly Reason[] = [
-  "HOST_UNREACHABLE",
-  "OVERLOADED",
-  "RATE_LIMITED",
-  "SHUTTING_DOWN",
-  "UNAUTHENTICATED",
-];
 /** Refusals that are about this host alone. */
 const ELSEWHERE: readonly Reason[] = [
   "HOST_UNREACHABLE",
@@ -91,8 +59,9 @@ const FULL: readonly Reason[] = ["MAX_SESSIONS_REACHED", "SESSION_LIMIT_REACHED"
  * and is said to be.
  */
 export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbox {
-  const { registry, store, slots, queue, reach, clock, logger, newSessionId, createTimeoutMs, shutdown } = options;
+  const { registry, store, slots, queue, clock, newSessionId, createTimeoutMs, shutdown } = options;
   const takePlace = createTakePlace(options);
+  const { settleOn, giveBack } = createSettleCreate(options);
   const inFlight = new Map<string, InFlight>();
 
   /** Detached from the caller: what was begun is brought to its end. */
@@ -117,7 +86,7 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
   };
 
   /** A failure of the store says nothing about a create that was begun before. */
-  const stillUnknown = async <T>({ begun }: Attempt, work: () => Promise<T>): Promise<T> => {
+  const stillUnknown = async <T>({ begun }: CreateAttempt, work: () => Promise<T>): Promise<T> => {
     try {
       return await work();
     } catch (error) {
@@ -127,7 +96,7 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
     }
   };
 
-  const reserve = async ({ request, sessionId, call }: Attempt): Promise<void> => {
+  const reserve = async ({ request, sessionId, call }: CreateAttempt): Promise<void> => {
     const row: SandboxRow = {
       sessionId,
       tenant: call.tenant,
@@ -165,72 +134,15 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
     }
   };
 
-  const askHost = async (instanceId: string, { request, sessionId, call }: Attempt): Promise<Sandbox> => {
-    const connection = await reach(instanceId, call);
-    const { name: _name, ...rest } = request;
-    try {
-      return await connection.createSandbox({ ...rest, sessionId, idempotencyKey: `create-${sessionId}` }, call);
-    } catch (error) {
-      // The id is ours alone, so a session of this id is the one that an earlier try made.
-      if (!hasReason(error, "SESSION_EXISTS")) throw error;
-      const made = await connection.getSandbox({ sandboxId: sessionId }, call);
-      if (made.session.state === "active") return made;
-      throw new SandboxError("HOST_UNREACHABLE", `the session is ${made.session.state}`, { admitted: "unknown" });
-    }
-  };
-
-  /** Another replica may have found out meanwhile that nothing came of it, and begun elsewhere. */
-  const stillMine = async (instanceId: string, { sessionId, call }: Attempt): Promise<void> => {
-    const placing = { sessionId, instanceId, phase: "creating", from: instanceId } as const;
-    const placed = await store.placeSandbox(placing, call).catch((error: unknown) => {
-      throw unknownOutcome(instanceId, SandboxError.from(error));
-    });
-    if (placed === "changed") throw takenOver();
-  };
-
-  /** Asks one host until its answer is known: a sandbox, or an error that says `admitted: no`. */
-  const settleOn = async (instanceId: string, attempt: Attempt, first: "fresh" | "begun"): Promise<Sandbox> => {
-    let mayHaveBegun = first === "begun";
-    for (const delayMs of [...RESOLVE_DELAYS_MS, undefined]) {
-      let error: SandboxError;
-      try {
-        return await askHost(instanceId, attempt);
-      } catch (thrown) {
-        error = SandboxError.from(thrown);
-      }
-      const refused = error.admitted === "no" && !(mayHaveBegun && AT_THE_DOOR.includes(error.reason));
-      if (refused) throw error;
-      mayHaveBegun = true;
-      if (delayMs === undefined || attempt.call.signal.aborted) throw unknownOutcome(instanceId, error);
-      logger.warn({ instanceId, sessionId: attempt.sessionId, reason: error.reason }, "a create is asked for again");
-      await clock.sleep(delayMs, attempt.call).catch(() => {
-        throw unknownOutcome(instanceId, error);
-      });
-      await registry.sync(attempt.call).catch(() => undefined);
-      await stillMine(instanceId, attempt);
-    }
-    throw new SandboxError("INTERNAL", "the tries ended without an answer");
-  };
-
-  /** Ends what this replica made while another one went on with the same sandbox elsewhere: nobody was told of it. */
-  const giveBack = async (instanceId: string, { sessionId, call }: Attempt, own: Own): Promise<void> => {
-    const request = { sandboxId: sessionId, idempotencyKey: `withdraw-${sessionId}` };
-    try {
-      await registry.connection(instanceId).destroySandbox(request, { ...own, tenant: call.tenant });
-    } catch (error) {
-      if (hasReason(error, "SANDBOX_NOT_FOUND", "INSTANCE_NOT_FOUND")) return;
-      logger.error({ err: SandboxError.from(error), instanceId, sessionId }, "a sandbox that nobody knows may be left");
-    }
-  };
   /** Nothing came of it: the row and the key are free again, unless another replica has gone on. */
-  const withdraw = async ({ sessionId, track, key }: Attempt): Promise<void> => {
+  const withdraw = async ({ sessionId, track, key }: CreateAttempt): Promise<void> => {
     await cleanup(async (own) => {
       const withdrawal = { sessionId, from: track.at, ...(key === undefined ? {} : { key }) };
       if ((await store.withdrawSandbox(withdrawal, own)) === "changed") throw takenOver();
     });
   };
 
-  const tryOn = async (place: SlotClaim, attempt: Attempt, first: "fresh" | "begun"): Promise<Sandbox> => {
+  const tryOn = async (place: SlotClaim, attempt: CreateAttempt, first: "fresh" | "begun"): Promise<Sandbox> => {
     const { request, sessionId, call, track } = attempt;
     using claim = place;
     const { instanceId } = claim;
@@ -259,7 +171,7 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
   /** Answers with why the last of the candidates refused where all did. */
   const tryCandidates = async (
     { claim, candidates }: Place,
-    attempt: Attempt,
+    attempt: CreateAttempt,
   ): Promise<Sandbox | { readonly refusal: SandboxError }> => {
     let refusal = new SandboxError("INTERNAL", "there was no candidate");
     for (const [index, instanceId] of candidates.entries()) {
@@ -273,7 +185,7 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
     }
     return { refusal };
   };
-  const runFresh = async (attempt: Attempt): Promise<Sandbox> => {
+  const runFresh = async (attempt: CreateAttempt): Promise<Sandbox> => {
     const signal = AbortSignal.any([attempt.wanted, attempt.call.signal]);
     for (let round = 1; ; round += 1) {
       const taken = await takePlace(attempt, { signal });
@@ -286,7 +198,7 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
     }
   };
 
-  const run = async (attempt: Attempt): Promise<Sandbox> => {
+  const run = async (attempt: CreateAttempt): Promise<Sandbox> => {
     const { request, sessionId, call, track } = attempt;
     try {
       const begunOn = await stillUnknown(attempt, async () => {
@@ -307,7 +219,7 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
     }
   };
 
-  const runKeyed = async (attempt: Omit<Attempt, "sessionId">, payloadHash: string): Promise<Sandbox> => {
+  const runKeyed = async (attempt: Omit<CreateAttempt, "sessionId">, payloadHash: string): Promise<Sandbox> => {
     const { request, call } = attempt;
     const ref = { tenant: call.tenant, method: METHOD, key: request.idempotencyKey };
     const fresh = newSessionId();
@@ -320,7 +232,7 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
       if (now.kind !== "begun" && !(now.kind === "pending" && now.plan === plan)) throw takenOver();
     };
     const planned = { ...attempt, key: ref };
-    const whole: Attempt =
+    const whole: CreateAttempt =
       state.kind === "pending"
         ? { ...planned, sessionId: state.plan, begun: "before", confirm: () => confirm(state.plan) }
         : { ...planned, sessionId: fresh };
@@ -369,8 +281,6 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
   };
 }
 
-const isUnknown = (error: unknown): boolean => SandboxError.from(error).admitted === "unknown";
-
 /** Whether another host may do what this one refused; anything else is the caller's to know. */
 function passOverError(error: unknown): SandboxError {
   const refusal = SandboxError.from(error);
@@ -382,24 +292,4 @@ function passOverError(error: unknown): SandboxError {
 function passOver(error: unknown): undefined {
   passOverError(error);
   return undefined;
-}
-
-/** Another replica makes the same sandbox; whoever asks again under the same key finds out what came of it. */
-function takenOver(): SandboxError {
-  return new SandboxError("OVERLOADED", "another orchestrator makes this sandbox at this moment", {
-    admitted: "unknown",
-    retryAfterMs: TAKEN_OVER_RETRY_MS,
-  });
-}
-
-function unknownOutcome(instanceId: string, cause: SandboxError): SandboxError {
-  return new SandboxError(
-    "HOST_UNREACHABLE",
-    `the instance ${instanceId} did not say what became of the create: ${cause.message}`,
-    {
-      admitted: "unknown",
-      metadata: { instanceId },
-      cause,
-    },
-  );
 }

@@ -1,12 +1,7 @@
 import { hasReason, SandboxError } from "@turnbox/core";
 import type { HostConnection } from "../host-connection.ts";
-import {
-  type ControlCall,
-  type Sandbox,
-  type SandboxControl,
-  type SandboxProcess,
-  urlToAddress,
-} from "../sandbox-control.ts";
+import { reachableAddress } from "../reachable-address.ts";
+import { type ControlCall, type Sandbox, type SandboxControl, type SandboxProcess } from "../sandbox-control.ts";
 import { askAll } from "./ask-all.ts";
 import { commonCapabilities } from "./common-capabilities.ts";
 import { type CreateSandboxOptions, createCreateSandbox } from "./create-sandbox.ts";
@@ -14,7 +9,6 @@ import { createDestroySandbox } from "./destroy-sandbox.ts";
 import { parseFleetId } from "./fleet-id.ts";
 import { forkOn } from "./fork-sandbox.ts";
 import { createListSandboxes, onInstance, withName } from "./list-sandboxes.ts";
-import { onHost } from "./loopback.ts";
 import { importOnAll, listOfAll } from "./templates.ts";
 
 /** A sandbox's place: the line to its host, and the same request under the host's own id. */
@@ -51,7 +45,7 @@ export function createFleetSandboxControl(options: CreateSandboxOptions): Sandbo
   };
   const reachable = (process: SandboxProcess, { instanceId }: Route): SandboxProcess => {
     const { url } = registry.instance(instanceId);
-    return url === undefined ? process : { ...process, address: onHost(process.address, urlToAddress(url)) };
+    return url === undefined ? process : { ...process, address: reachableAddress(process.address, url) };
   };
   /** What the host says to be gone leaves the index, and with it its name. */
   const forgetIfGone = async <T>(work: Promise<T>, { sessionId }: Route, call: ControlCall): Promise<T> => {
