@@ -4,7 +4,7 @@ import { parseSimArguments } from "./arguments.ts";
 import { measurePlacement } from "./placement-scale.ts";
 import { drawScenario, type Fault, type Scenario } from "./scenario.ts";
 import { simulate } from "./simulate.ts";
-import { IS_FULL, SEED, SLACK } from "../support/random.ts";
+import { IS_FULL, SEED } from "../support/random.ts";
 
 const SEEDS = IS_FULL ? 400 : 40;
 const FAULTY_SEEDS = 15;
@@ -77,9 +77,9 @@ describe("the simulator", () => {
 });
 
 describe("a fleet of 10,000 instances with 1,000,000 sandboxes", () => {
-  it("places a create in a millisecond, among the least loaded", async () => {
-    const times = await measurePlacement({ instances: 10_000, sandboxesPerInstance: 100, creates: 300 });
-    expect(times.medianMs).toBeLessThan(1 * SLACK);
-    expect(times.spread).toBeGreaterThan(10);
+  // `npm run sim` holds it to its millisecond.
+  it("places creates among the least loaded", async () => {
+    const { spread } = await measurePlacement({ instances: 10_000, sandboxesPerInstance: 100, creates: 100 });
+    expect(spread).toBeGreaterThan(10);
   }, 120_000);
 });

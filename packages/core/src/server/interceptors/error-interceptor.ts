@@ -1,4 +1,4 @@
-import { ConnectError, type Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import type { Clock } from "../../clock/clock.ts";
 import { SandboxError } from "../../error/sandbox-error.ts";
 import type { Log } from "../../log/log.ts";
@@ -40,7 +40,7 @@ export function createErrorInterceptor({ log, clock }: { readonly log: Log; read
  * of the reset's code, and some clients use a code that means an internal error.
  */
 const hasLeft = (thrown: unknown, signal: AbortSignal): boolean =>
-  signal.aborted && thrown === signal.reason && thrown instanceof ConnectError;
+  signal.aborted && thrown === signal.reason && thrown instanceof ConnectError && thrown.code === Code.Internal;
 
 const left = (): SandboxError => new SandboxError("CANCELLED", "the caller has left");
 
