@@ -61,6 +61,7 @@ export default defineConfig(
     ignores: [
       "**/gen/",
       "**/dist/",
+      "**/bundle/",
       "**/node_modules/",
       ".toolchain/",
       "coverage/",

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { requireCommand } from "./command.mjs";
-import { compiler, root, stampFolder } from "./layout.mjs";
+import { bundle, compiler, root, stampFolder } from "./layout.mjs";
 import { createStamp, digest, listFiles } from "./stamp.mjs";
 
 const packageFolders = () =>
@@ -12,6 +12,9 @@ const packageFolders = () =>
 const manifests = () => ["package.json", ...packageFolders().map((folder) => `${folder}/package.json`)];
 const sources = () => packageFolders().flatMap((folder) => [`${folder}/src`, `${folder}/tsconfig.json`]);
 const builds = () => packageFolders().map((folder) => `${folder}/dist`);
+
+/** What the command line is made from. */
+const BUNDLED = ["client", "core", "protocol"];
 
 /** The steps that turn a clone with a toolchain into one that runs: dependencies, generated code, compiled code. */
 export function buildSteps(toolchain) {
@@ -53,6 +56,16 @@ export function buildSteps(toolchain) {
       ),
       // --force: an incremental build keeps the findings of old settings and does not miss outputs that were deleted.
       work: () => run([toolchain.node(), compiler, "-b", "--force"], 600_000),
+    },
+    {
+      name: "command line in one file (esbuild)",
+      remedy: "run pnpm install again: a package that the command line needs is missing",
+      stamp: stamp(
+        "bundled",
+        () => of(["pnpm-lock.yaml", "scripts/bootstrap/bundle.mjs", ...BUNDLED.map((name) => `packages/${name}/dist`)]),
+        () => String(existsSync(path.join(root, bundle))),
+      ),
+      work: () => run([toolchain.node(), "scripts/bootstrap/bundle.mjs"], 120_000),
     },
   ];
 }

@@ -10,3 +10,6 @@ export const stampFolder = path.join(toolchainFolder, "stamps");
 
 /** The TypeScript compiler that builds; it has no `.bin` entry of its own name. */
 export const compiler = path.join(root, "node_modules/@typescript/native/bin/tsc");
+
+/** The command line in one file, below the clone. It lies as deep as what it is made from. */
+export const bundle = "packages/client/bundle/cli/turnbox.mjs";

@@ -14,7 +14,7 @@ import { hostClient } from "../support/host-client.ts";
 const MiB = 1024 * 1024;
 const FLOOD_MIB = IS_FULL ? 8192 : 32;
 const MAX_SERVICE_BYTES = 512 * MiB;
-const FAILING_CALLS = IS_FULL ? 100_000 : 1000;
+const FAILING_CALLS = IS_FULL ? 100_000 : 500;
 /** What the log may grow by, however many calls fail. */
 const MAX_LOG_BYTES = 1 * MiB;
 const ORPHANS = IS_FULL ? 20_000 : 500;

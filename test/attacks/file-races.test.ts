@@ -19,7 +19,7 @@ import { IS_FULL } from "../support/random.ts";
 import { startSwapper, type Swapper } from "../support/swapper.ts";
 
 /** Reads and writes, half of each. */
-const RACES = IS_FULL ? 1_000_000 : 20_000;
+const RACES = IS_FULL ? 1_000_000 : 10_000;
 const OTHER_RACES = IS_FULL ? 10_000 : 300;
 const REMOVALS = IS_FULL ? 20_000 : 300;
 const LIMIT_MS = IS_FULL ? 3_600_000 : 240_000;

@@ -8,7 +8,7 @@ import { SWAPPER } from "../support/hostile-programs.ts";
 import { IS_FULL } from "../support/random.ts";
 import { startSwapper } from "../support/swapper.ts";
 
-const CALLS = IS_FULL ? 3000 : 90;
+const CALLS = IS_FULL ? 3000 : 60;
 const REMOVALS = IS_FULL ? 1000 : 20;
 const LIMIT_MS = IS_FULL ? 1_800_000 : 120_000;
 

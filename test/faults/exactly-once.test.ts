@@ -10,7 +10,7 @@ import { poll } from "../support/process.ts";
 import { createRandom, IS_FULL, SEED } from "../support/random.ts";
 import { hostClient } from "../support/host-client.ts";
 
-const CALLS = IS_FULL ? 10_000 : 120;
+const CALLS = IS_FULL ? 10_000 : 80;
 const KILLS = IS_FULL ? 40 : 3;
 const LANES = ["a", "b", "c", "d"];
 /** How long a call is asked for again: a host that starts on a busy machine takes its time. */

@@ -153,7 +153,7 @@ describe("forks", () => {
     const random = createRandom();
     await createSession(host, "root");
     const living = new Map<string, string>();
-    for (let round = 1; round <= (IS_FULL ? 60 : 10); round += 1) {
+    for (let round = 1; round <= (IS_FULL ? 60 : 5); round += 1) {
       await script(host, "root", `echo ${round} > /workspace/a`);
       const { snapshotId } = await completeTurn(host, "root");
       if (random() < 0.5) {

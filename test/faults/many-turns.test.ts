@@ -14,7 +14,7 @@ import { poll, run } from "../support/process.ts";
 import { createRandom, IS_FULL, pick, SEED } from "../support/random.ts";
 import { findPool } from "../support/residue.ts";
 
-const TURNS = IS_FULL ? 1000 : 60;
+const TURNS = IS_FULL ? 1000 : 40;
 const LIMIT = IS_FULL ? 50 : 8;
 const ROLLBACKS = 0.1;
 /** What each turn writes anew. */

@@ -7,7 +7,7 @@ import { expectConsistent, expectNothingLeft } from "../support/invariants.ts";
 import { poll } from "../support/process.ts";
 import { IS_FULL, SLACK } from "../support/random.ts";
 
-const SESSIONS = IS_FULL ? 200 : 40;
+const SESSIONS = IS_FULL ? 200 : 20;
 const RUNNING = 4;
 
 let host: TestHost;

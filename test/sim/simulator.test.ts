@@ -6,7 +6,7 @@ import { drawScenario, type Fault, type Scenario } from "./scenario.ts";
 import { simulate } from "./simulate.ts";
 import { IS_FULL, SEED } from "../support/random.ts";
 
-const SEEDS = IS_FULL ? 400 : 40;
+const SEEDS = IS_FULL ? 400 : 25;
 const FAULTY_SEEDS = 15;
 const LONG_MS = 300_000;
 
