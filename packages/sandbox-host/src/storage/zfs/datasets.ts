@@ -38,6 +38,12 @@ export interface Lineage {
 const COLUMNS = ["-o", "name,property,source,value"] as const;
 const NUMBERS = `creation,createtxg,used,referenced,available,quota,refquota,origin,${HOME_PROPERTY}`;
 const DESTROY_DEADLINE_MS = 120_000;
+/**
+ * zfs-fuse makes a dataset first and gives it its properties after that, also where whoever asked has left: one without a
+ * mark may be about to get it.
+ */
+const UNMARKED_PATIENCE_MS = 3000;
+const UNMARKED_PAUSE_MS = 50;
 
 export interface DatasetsOptions {
   readonly zfs: ZfsCommand;
@@ -96,13 +102,19 @@ export function createDatasets({ zfs, layout, clock, flavor }: DatasetsOptions):
   };
 
   const find: Datasets["find"] = async (name, signal) => {
-    const properties = (await get([NUMBERS, name], signal)).get(name);
-    if (properties === undefined) return undefined;
-    if (isOurs(properties, layout)) return toDataset(name, properties);
-    throw new SandboxError(
-      "STORAGE_UNAVAILABLE",
-      "a dataset of this name is in the pool, but is not this home's; it is left alone",
-    );
+    const untilMs = clock.monotonicMs() + UNMARKED_PATIENCE_MS;
+    for (;;) {
+      const properties = (await get([NUMBERS, name], signal)).get(name);
+      if (properties === undefined) return undefined;
+      if (isOurs(properties, layout)) return toDataset(name, properties);
+      if (flavor === "openzfs" || isMarked(properties) || clock.monotonicMs() >= untilMs) {
+        throw new SandboxError(
+          "STORAGE_UNAVAILABLE",
+          "a dataset of this name is in the pool, but is not this home's; it is left alone",
+        );
+      }
+      await clock.sleep(UNMARKED_PAUSE_MS, { signal });
+    }
   };
 
   const findMarked: Datasets["findMarked"] = async (name, signal) => {
@@ -180,6 +192,11 @@ function answered(outcome: Outcome): string {
 function isOurs(properties: ReadonlyMap<string, Property>, layout: Layout): boolean {
   const mark = properties.get(HOME_PROPERTY);
   return mark?.value === layout.home && mark.source === "local";
+}
+
+/** By whomever. */
+function isMarked(properties: ReadonlyMap<string, Property>): boolean {
+  return properties.get(HOME_PROPERTY)?.source === "local";
 }
 
 function toDataset(name: string, properties: ReadonlyMap<string, Property>): Dataset {
