@@ -43,11 +43,18 @@ function guard(child, reportFile) {
 
 const nodeOptions = (env) => [env.NODE_OPTIONS, "--experimental-vm-modules", "--disable-warning=ExperimentalWarning"];
 
-/** Runs one jest project and answers its tally. Everything that it prints goes to the descriptor `output`. */
-export async function runJestProject(name, { run, toolchain, jestArguments = [], env = {}, isWhole, output = 1 }) {
+/**
+ * Runs one jest project and answers its tally. Everything that it prints goes to the descriptor `output`; `before` stands
+ * before the command.
+ */
+export async function runJestProject(
+  name,
+  { run, toolchain, jestArguments = [], env = {}, isWhole, output = 1, before = [] },
+) {
   const folder = mkdtempSync(path.join(os.tmpdir(), "turnbox-test-"));
   const reportFile = path.join(folder, "report.json");
   const argv = [
+    ...before,
     ...[toolchain.node(), path.join(root, "node_modules/jest/bin/jest.js"), "--selectProjects", name],
     ...["--json", "--outputFile", reportFile, "--passWithNoTests", ...(WORKERS[name] ?? ["--runInBand"])],
     ...jestArguments,
@@ -85,6 +92,9 @@ export async function runJestProject(name, { run, toolchain, jestArguments = [],
   }
 }
 
+/** What runs beside something else takes what that leaves of the processor. */
+const BESIDE = ["nice", "-n", "10"];
+
 /**
  * Runs two projects at the same time: the first one's output is seen at once, the second one's when it has ended. Answers
  * both tallies.
@@ -94,7 +104,7 @@ export async function runSideBySide([shown, kept], context) {
   const file = path.join(folder, "output");
   const output = openSync(file, "w");
   try {
-    const both = [runJestProject(shown, context), runJestProject(kept, { ...context, output })];
+    const both = [runJestProject(shown, context), runJestProject(kept, { ...context, output, before: BESIDE })];
     const tallies = await Promise.all(both);
     context.print(`\n--- tests: ${kept}`);
     context.print(readFileSync(file, "utf8"));
