@@ -34,7 +34,8 @@ export function journalsSuite(suite: SuiteFixture): void {
       await (suite.options.quota === "enforced" ? expect(flood).rejects.toMatchObject(EDQUOT) : flood);
       const mostBytes = suite.options.quota === "enforced" ? 8 * MIB : 16 * MIB;
       expect((await stat(join(path, "output"))).size).toBeLessThanOrEqual(mostBytes);
-      await truncate(join(path, "output"), 0);
+      // OpenZFS refuses this too while what was written last is not yet accounted for.
+      await eventually(() => truncate(join(path, "output"), 0));
       await eventually(() => writeNoise(join(path, "output"), 4 * MIB));
     });
 
