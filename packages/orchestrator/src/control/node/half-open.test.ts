@@ -3,7 +3,7 @@ import { createServer as createNetServer, type Socket } from "node:net";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { describe, expect, it } from "@jest/globals";
-import { Secret } from "@turnbox/core";
+import { Secret, systemClock } from "@turnbox/core";
 import { HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import { SessionService, SessionState } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import type { ControlCall, CreateSandboxRequest } from "../sandbox-control.ts";
@@ -56,9 +56,15 @@ async function start() {
   stack.defer(() => {
     server.close();
   });
-  const transport = createHostTransport(proxy.url, { times: TIMES });
+  let passedMs = 0;
+  const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + passedMs };
+  const transport = createHostTransport(proxy.url, { times: TIMES, clock });
   const control = stack.use(createNodeSandboxControl({ url: proxy.url, tokenFor: () => new Secret("t"), transport }));
-  return { proxy, control, creates, arrived: arrived.promise, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+  /** Lets time pass for the line alone, at once. */
+  const pass = (ms: number): void => {
+    passedMs += ms;
+  };
+  return { proxy, control, creates, pass, arrived: arrived.promise, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
 async function timed<T>(work: Promise<T>): Promise<{ readonly result: T; readonly tookMs: number }> {
@@ -128,8 +134,7 @@ describe("a connection that is dead without a word", () => {
     await using world = await start();
     await world.control.getSandbox({ sandboxId: "s1" }, CALL);
     world.proxy.goSilent();
-    // The pause itself is what it is about.
-    await new Promise((resolve) => setTimeout(resolve, TIMES.pingIntervalMs * 1.5));
+    world.pass(TIMES.pingIntervalMs * 1.5);
     const created = world.control.createSandbox(CREATE, CALL).catch((error: unknown) => error);
     await world.arrived;
     expect(world.proxy.connections).toBe(2);

@@ -1,5 +1,6 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
+import type { Clock } from "@turnbox/core";
 import { HostLines, type HostTransportTimes } from "./host-lines.ts";
 
 /** One HTTP/2 connection to a host at a time. */
@@ -13,6 +14,7 @@ export interface HostTransportOptions {
   /** Around every call, outermost first. */
   readonly interceptors?: readonly Interceptor[];
   readonly times?: HostTransportTimes;
+  readonly clock?: Clock;
 }
 
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
@@ -29,7 +31,7 @@ export const HOST_TRANSPORT_TIMES: HostTransportTimes = {
  * fails: the error of that one has no listener then, and ends the process.
  */
 export function createHostTransport(url: string, options: HostTransportOptions = {}): HostTransport {
-  const lines = new HostLines(url, options.times ?? HOST_TRANSPORT_TIMES);
+  const lines = new HostLines(url, options.times ?? HOST_TRANSPORT_TIMES, options.clock);
   return {
     transport: createConnectTransport({
       httpVersion: "2",
