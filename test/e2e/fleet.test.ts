@@ -150,11 +150,16 @@ describe("an orchestrator with three hosts on one machine", () => {
       const kept = await createSandbox(server, { name: "kept" });
       await server.stop();
       writeSandboxRows(home.path, RECORDS, HOSTS);
-      const servedMs = await start();
-      process.stdout.write(`${RECORDS} records: served after ${Math.round(servedMs)} ms\n`);
+      const begunMs = performance.now();
+      const readyMs = await start();
+      // It waits for the host that has it, which comes back beside the orchestrator.
+      expect(await getSandbox(server, kept.sandboxId)).toMatchObject({ state: "SESSION_STATE_ACTIVE" });
+      const servedMs = performance.now() - begunMs;
+      process.stdout.write(
+        `${RECORDS} records: ready after ${Math.round(readyMs)} ms, a sandbox answered after ${Math.round(servedMs)} ms\n`,
+      );
       expect(servedMs).toBeLessThan(SERVED_MS * SLACK);
       await instancesReady(server, HOSTS.length, START_MS);
-      expect(await getSandbox(server, kept.sandboxId)).toMatchObject({ state: "SESSION_STATE_ACTIVE" });
       // What the index knows and no host has is no sandbox.
       const listed = await listSandboxes(server, {});
       expect(listed.sandboxes.map((one) => one.sandboxId)).toEqual([kept.sandboxId]);

@@ -66,10 +66,13 @@ export interface OrchestratorOptions {
 export interface Orchestrator extends AsyncDisposable {
   readonly url: string;
   /**
-   * Starts the hosts of this machine and the control loop. Answers when the first such host is ready to take sandboxes;
-   * throws when none can be. Hosts elsewhere are not waited for.
+   * Starts the hosts of this machine and the control loop. Of a new fleet it answers when the first such host is ready to
+   * take sandboxes, and throws when none can be. A fleet that comes back serves at once: calls wait for their hosts.
+   * Hosts elsewhere are not waited for.
    */
   launchHosts(call: Call): Promise<void>;
+  /** Aborts, with the reason, where the fleet came back and none of the hosts of this machine did. */
+  readonly failure: AbortSignal;
 }
 
 const MAX_CANDIDATES = 5;
@@ -221,30 +224,42 @@ export async function composeOrchestrator(options: OrchestratorOptions, call: Ca
     }),
   );
 
+  const failure = new AbortController();
+  const fail = (error: unknown): void => {
+    if (!lifetime.signal.aborted) failure.abort(error);
+  };
+  const launchLocal = async (launch: Call): Promise<void> => {
+    const local = {
+      provisioner,
+      tags: fleetTags(fleetId),
+      count: config.hosts,
+      isWanted: (instanceId: string) => registry.row(instanceId)?.goal !== "terminated",
+      log,
+    };
+    await launchLocalHosts(local, launch);
+    await untilAnswered(registry, clock, launch);
+    background.push(
+      runEvery({
+        clock,
+        log,
+        signal: lifetime.signal,
+        what: "keep the local hosts",
+        intervalMs: KEEP_INTERVAL_MS,
+        work: (round) => keepLocalHosts(local, round),
+      }),
+    );
+  };
+
   const owned = stack.move();
   return {
     url: server.url,
     launchHosts: async (launch) => {
       if (config.provisioner === "local") {
-        const local = {
-          provisioner,
-          tags: fleetTags(fleetId),
-          count: config.hosts,
-          isWanted: (instanceId: string) => registry.row(instanceId)?.goal !== "terminated",
-          log,
-        };
-        await launchLocalHosts(local, launch);
-        await untilAnswered(registry, clock, launch);
-        background.push(
-          runEvery({
-            clock,
-            log,
-            signal: lifetime.signal,
-            what: "keep the local hosts",
-            intervalMs: KEEP_INTERVAL_MS,
-            work: (round) => keepLocalHosts(local, round),
-          }),
-        );
+        const isNew = registry.allIds().length === 0;
+        const up = launchLocal(launch);
+        if (isNew) await up;
+        else background.push(up.catch(fail));
+        await registry.sync(launch);
       }
       background.push(fleet.run({ signal: lifetime.signal }));
       lookNow = () => {
@@ -252,6 +267,7 @@ export async function composeOrchestrator(options: OrchestratorOptions, call: Ca
       };
       setHealth("serving");
     },
+    failure: failure.signal,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -79,7 +79,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     record.write(orchestrator.url);
     options.print(readyText(home, orchestrator.url));
     log.info({ url: orchestrator.url }, "ready");
-    await untilAborted(signal);
+    await untilAborted(AbortSignal.any([signal, orchestrator.failure]));
+    if (!signal.aborted) orchestrator.failure.throwIfAborted();
     log.info("stopping");
   } catch (error) {
     // Asked to stop before it was ready: that is an end, not a failure.

@@ -2,6 +2,7 @@ import { type Clock, createDeadline, hasReason, type Reason, SandboxError } from
 import type { Log } from "@turnbox/core";
 import type { SandboxRow, Store } from "../../store/store.ts";
 import type { ControlCall, CreateSandboxRequest, Sandbox } from "../sandbox-control.ts";
+import type { Arrivals } from "./arrivals.ts";
 import { type CreateAttempt, isUnknown, type Own, takenOver } from "./create-attempt.ts";
 import { formatFleetId } from "./fleet-id.ts";
 import { idempotencyConflict } from "./idempotency-conflict.ts";
@@ -15,6 +16,7 @@ import { createTakePlace, demandOf, type Place, type TakePlaceOptions } from "./
 export interface CreateSandboxOptions extends TakePlaceOptions {
   readonly store: Store;
   readonly reach: Reach;
+  readonly arrivals: Arrivals;
   readonly clock: Clock;
   readonly logger: Log;
   /** Ids that nobody guesses. */

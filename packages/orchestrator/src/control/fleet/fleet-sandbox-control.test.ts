@@ -40,7 +40,7 @@ describe("a fleet", () => {
   it("says that a host cannot be reached while its machine is down, and that nothing happened", async () => {
     await using fleet = await createFakeFleet();
     const made = await fleet.control.createSandbox(REQUEST, CALL);
-    fleet.provisioner.change("i-1", { state: "pending", url: undefined });
+    fleet.provisioner.change("i-1", { state: "pending", url: undefined, problem: "it ended" });
     await fleet.registry.sync(CALL);
     await expect(fleet.control.getSandbox({ sandboxId: made.sandboxId }, CALL)).rejects.toMatchObject({
       reason: "HOST_UNREACHABLE",

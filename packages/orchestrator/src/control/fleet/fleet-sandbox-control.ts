@@ -23,7 +23,10 @@ interface Route {
  * no map in between that could be lost.
  */
 export function createFleetSandboxControl(options: CreateSandboxOptions): SandboxControl {
-  const { registry, slots, store, reach } = options;
+  const { registry, slots, store, reach, arrivals } = options;
+
+  /** What is asked of all hosts is asked of those that are on their way too. */
+  const allHere = (call: ControlCall): Promise<void> => arrivals(registry.instanceIds(), call);
 
   const route = async (sandboxId: string, call: ControlCall): Promise<Route> => {
     const { instanceId, sessionId } = parseFleetId(sandboxId);
@@ -104,9 +107,16 @@ export function createFleetSandboxControl(options: CreateSandboxOptions): Sandbo
       const to = await route(request.sandboxId, call);
       return reachable(await to.host.getProcessStatus(local(request, to), call), to);
     },
-    importTemplate: (request, call) => importOnAll(registry, request, call),
-    listTemplates: (call) => listOfAll(registry, call),
+    importTemplate: async (request, call) => {
+      await allHere(call);
+      return await importOnAll(registry, request, call);
+    },
+    listTemplates: async (call) => {
+      await allHere(call);
+      return await listOfAll(registry, call);
+    },
     capabilities: async (call) => {
+      await allHere(call);
       return commonCapabilities(await askAll(registry, (host) => host.capabilities(call)));
     },
   };

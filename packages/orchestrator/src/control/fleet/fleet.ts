@@ -4,6 +4,7 @@ import type { Provisioner } from "../../instance/provisioner.ts";
 import type { Store } from "../../store/store.ts";
 import type { HostConnection } from "../host-connection.ts";
 import type { SandboxControl } from "../sandbox-control.ts";
+import { createArrivals } from "./arrivals.ts";
 import { CreateQueue } from "./create-queue.ts";
 import type { FleetMeter } from "../fleet-meter.ts";
 import { createFleetSandboxControl } from "./fleet-sandbox-control.ts";
@@ -89,10 +90,12 @@ export function createFleet(options: FleetOptions): Fleet {
     queue.pumpSoon();
   });
   const { drainTimeoutMs } = policy;
-  const reach = createReach({ ...options, registry, drainTimeoutMs, wakeTimeoutMs: times.wakeTimeoutMs });
+  const arrivals = createArrivals({ registry, clock });
+  const reach = createReach({ ...options, registry, arrivals, drainTimeoutMs, wakeTimeoutMs: times.wakeTimeoutMs });
   const control = createFleetSandboxControl({
     ...options,
     registry,
+    arrivals,
     slots,
     queue,
     reach,

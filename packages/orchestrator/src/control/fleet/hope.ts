@@ -10,9 +10,10 @@ export interface HopeOptions {
   readonly bootTimeMs: number;
 }
 
-/** Why no room will come for a create that has `leftMs`: undefined where a machine boots, or one may be launched in time. */
+/** Why no room will come for a create that has `leftMs`: undefined where a machine boots or comes back, or one may be launched in time. */
 export function createHope({ registry, capabilities, maxInstances, bootTimeMs }: HopeOptions) {
   return (leftMs: number): string | undefined => {
+    if (registry.allIds().some((instanceId) => registry.isComing(instanceId))) return undefined;
     const sights = registry.sights(() => 0);
     if (capabilities.launch === "unsupported") return "the fleet cannot grow";
     if (sights.some(isBooting)) return undefined;

@@ -122,6 +122,15 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
     return this.#entries.get(instanceId)?.machine?.state;
   }
 
+  /** Its host has answered in an earlier life, and in this one nobody has heard of it yet, neither good nor bad. */
+  isComing(instanceId: string): boolean {
+    const entry = this.#entries.get(instanceId);
+    if (entry?.row.goal !== "running" || entry.row.everAnswered === "no" || entry.row.version === 0) return false;
+    const { machine, report, silence } = entry;
+    if (report !== undefined || silence !== undefined || machine?.problem !== undefined) return false;
+    return machine?.state === "pending" || machine?.state === "running";
+  }
+
   /** The last answer, where the host has given one to the last question. */
   report(instanceId: string): HostReport | undefined {
     const entry = this.#entries.get(instanceId);

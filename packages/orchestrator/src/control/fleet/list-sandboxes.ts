@@ -1,6 +1,7 @@
 import { hasReason, invalidArgument, SandboxError } from "@turnbox/core";
 import type { Store } from "../../store/store.ts";
 import type { ControlCall, ListSandboxesRequest, Sandbox, SandboxPage } from "../sandbox-control.ts";
+import type { Arrivals } from "./arrivals.ts";
 import { formatFleetId } from "./fleet-id.ts";
 import type { InstanceRegistry } from "./instance-registry.ts";
 
@@ -18,14 +19,17 @@ interface Cursor {
  */
 export function createListSandboxes({
   registry,
+  arrivals,
   store,
 }: {
   readonly registry: InstanceRegistry;
+  readonly arrivals: Arrivals;
   readonly store: Store;
 }): ListSandboxes {
   return async (request, call) => {
     const start = request.pageToken === "" ? undefined : parseCursor(request.pageToken);
     const instanceIds = registry.instanceIds().filter((id) => start === undefined || id >= start.instanceId);
+    await arrivals(instanceIds, call);
     const found: Sandbox[] = [];
     const unreachableInstances: string[] = [];
     for (const instanceId of instanceIds) {

@@ -3,6 +3,7 @@ import { whileWanted } from "../../async/while-wanted.ts";
 import type { Provisioner } from "../../instance/provisioner.ts";
 import type { InstanceRow, Store } from "../../store/store.ts";
 import type { HostConnection } from "../host-connection.ts";
+import type { Arrivals } from "./arrivals.ts";
 import { begunDrain } from "./drain-plan.ts";
 import type { InstanceRegistry } from "./instance-registry.ts";
 import { updateRow } from "./update-row.ts";
@@ -11,11 +12,12 @@ interface Call {
   readonly signal: AbortSignal;
 }
 
-/** The line to an instance's host; one that was stopped is started first. */
+/** The line to an instance's host; one that was stopped is started first, one that is on its way is waited for. */
 export type Reach = (instanceId: string, call: Call) => Promise<HostConnection>;
 
 export interface ReachOptions {
   readonly registry: InstanceRegistry;
+  readonly arrivals: Arrivals;
   readonly store: Store;
   readonly provisioner: Provisioner;
   readonly clock: Clock;
@@ -100,6 +102,7 @@ export function createReach(options: ReachOptions): Reach {
     }
     const joined = waking.get(instanceId);
     if (joined !== undefined) await whileWanted(joined, call.signal);
+    else await options.arrivals([instanceId], call);
     return registry.connection(instanceId);
   };
 }
