@@ -1,6 +1,7 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
-import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { createConnectTransport } from "@connectrpc/connect-node";
 import { invalidArgument } from "@turnbox/core";
+import { Http2Lines, type Http2Times } from "@turnbox/core/line";
 import { type Peer, withSandboxErrors } from "./sandbox-error-transport.ts";
 
 /** Where a service is and what opens it. */
@@ -23,8 +24,7 @@ export type ConnectionFactory = (endpoint: Endpoint, peer: Peer) => Connection;
 /** Most bytes of one message from a service. */
 const READ_MAX_BYTES = 64 * 1024 * 1024;
 /** A connection without traffic is checked this often while calls are open, so that a vanished peer is noticed. */
-const PING_INTERVAL_MS = 30_000;
-const PING_TIMEOUT_MS = 10_000;
+const TIMES: Http2Times = { connectTimeoutMs: 10_000, pingIntervalMs: 10_000, pingTimeoutMs: 5_000 };
 
 /** Connects lazily, on the first call, over HTTP/2. */
 export const createHttp2Connection: ConnectionFactory = (endpoint, peer) => openHttp2(endpoint, peer, []);
@@ -36,21 +36,18 @@ export function createHttp2ConnectionWith(interceptors: readonly Interceptor[]):
 
 function openHttp2(endpoint: Endpoint, peer: Peer, interceptors: readonly Interceptor[]): Connection {
   const url = parseServiceUrl(endpoint.url);
-  const sessions = new Http2SessionManager(url, {
-    pingIntervalMs: PING_INTERVAL_MS,
-    pingTimeoutMs: PING_TIMEOUT_MS,
-  });
+  const lines = new Http2Lines(url, TIMES);
   const transport = createConnectTransport({
     baseUrl: url,
     httpVersion: "2",
-    sessionManager: sessions,
+    sessionManager: lines,
     interceptors: [...interceptors, createTokenInterceptor(endpoint.token)],
     readMaxBytes: READ_MAX_BYTES,
     // Most servers are on this machine, where packing costs more than it saves; tool output would wait for it.
     acceptCompression: [],
   });
   const close = (): void => {
-    sessions.abort();
+    lines[Symbol.dispose]();
   };
   return { transport: withSandboxErrors(transport, { peer, url }), close, [Symbol.dispose]: close };
 }

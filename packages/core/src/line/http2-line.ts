@@ -1,28 +1,28 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, constants, type OutgoingHttpHeaders } from "node:http2";
-import type { Clock } from "@turnbox/core";
+import type { Clock } from "../clock/clock.ts";
 
-export interface HostLineTimes {
+export interface Http2LineTimes {
   /** How long a connection with calls on it may be silent before it is asked whether it is there. */
   readonly pingIntervalMs: number;
   readonly pingTimeoutMs: number;
 }
 
 /**
- * One HTTP/2 connection to a host. While calls are on it, silence is followed by a ping, and a ping without an answer ends
+ * One HTTP/2 connection to a service. While calls are on it, silence is followed by a ping, and a ping without an answer ends
  * it and them. Whoever uses an idle one asks `verified` before.
  */
-export class HostLine {
+export class Http2Line {
   readonly session: ClientHttp2Session;
   /** Settles when calls can be made on it, or cannot. */
   readonly opened: Promise<void>;
-  readonly #times: HostLineTimes;
+  readonly #times: Http2LineTimes;
   readonly #clock: Clock;
   #lastHeardMs: number;
   #streams = 0;
   #watch = new AbortController();
   #ping: Promise<boolean> | undefined;
 
-  constructor(session: ClientHttp2Session, { clock, ...times }: HostLineTimes & { readonly clock: Clock }) {
+  constructor(session: ClientHttp2Session, { clock, ...times }: Http2LineTimes & { readonly clock: Clock }) {
     this.session = session;
     this.#times = times;
     this.#clock = clock;

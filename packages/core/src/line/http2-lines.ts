@@ -1,28 +1,28 @@
 import { type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from "node:http2";
-import { type Clock, systemClock } from "@turnbox/core";
-import { HostLine, type HostLineTimes } from "./host-line.ts";
-import { connectHostSocket } from "./host-socket.ts";
+import { type Clock, systemClock } from "../clock/clock.ts";
+import { Http2Line, type Http2LineTimes } from "./http2-line.ts";
+import { connectHttp2Socket } from "./http2-socket.ts";
 
 /** When a connection that is not made, or no longer answers, is given up. */
-export interface HostTransportTimes extends HostLineTimes {
+export interface Http2Times extends Http2LineTimes {
   readonly connectTimeoutMs: number;
 }
 
 /**
- * The connections to one host: the present one, made by the first call and again after a loss, and earlier ones that a
- * host which goes away lets come to their end. Calls at the same time share the making of one, and its failure.
+ * The connections to one service: the present one, made by the first call and again after a loss, and earlier ones that a
+ * service which goes away lets come to their end. Calls at the same time share the making of one, and its failure.
  */
-export class HostLines implements Disposable {
+export class Http2Lines implements Disposable {
   readonly authority: string;
   readonly #url: URL;
-  readonly #times: HostTransportTimes;
+  readonly #times: Http2Times;
   readonly #clock: Clock;
-  readonly #lines = new Set<HostLine>();
-  #present: HostLine | undefined;
-  #connecting: Promise<HostLine> | undefined;
+  readonly #lines = new Set<Http2Line>();
+  #present: Http2Line | undefined;
+  #connecting: Promise<Http2Line> | undefined;
   #isDisposed = false;
 
-  constructor(url: string, times: HostTransportTimes, clock: Clock = systemClock) {
+  constructor(url: string, times: Http2Times, clock: Clock = systemClock) {
     this.#url = new URL(url);
     this.authority = this.#url.origin;
     this.#times = times;
@@ -48,10 +48,10 @@ export class HostLines implements Disposable {
 
   [Symbol.dispose](): void {
     this.#isDisposed = true;
-    for (const line of this.#lines) line.end(new Error("the line to the host is closed"));
+    for (const line of this.#lines) line.end(new Error("the connection is closed"));
   }
 
-  async #ready(): Promise<HostLine> {
+  async #ready(): Promise<Http2Line> {
     const present = this.#present;
     if (present?.isUsable === true && (await present.verified())) return present;
     this.#connecting ??= this.#connect().finally(() => {
@@ -60,12 +60,12 @@ export class HostLines implements Disposable {
     return await this.#connecting;
   }
 
-  async #connect(): Promise<HostLine> {
-    if (this.#isDisposed) throw new Error("the line to the host is closed");
+  async #connect(): Promise<Http2Line> {
+    if (this.#isDisposed) throw new Error("the connection is closed");
     const session = connect(this.authority, {
-      createConnection: () => connectHostSocket(this.#url, { timeoutMs: this.#times.connectTimeoutMs }),
+      createConnection: () => connectHttp2Socket(this.#url, { timeoutMs: this.#times.connectTimeoutMs }),
     });
-    const line = new HostLine(session, { ...this.#times, clock: this.#clock });
+    const line = new Http2Line(session, { ...this.#times, clock: this.#clock });
     this.#lines.add(line);
     session.once("close", () => {
       this.#lines.delete(line);

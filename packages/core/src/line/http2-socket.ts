@@ -1,8 +1,8 @@
 import { connect as connectPlain, type Socket } from "node:net";
 import { connect as connectSecure } from "node:tls";
 
-/** Connects to a host for HTTP/2. A connection that is not made in time fails, and nothing has been sent over it. */
-export function connectHostSocket(url: URL, { timeoutMs }: { readonly timeoutMs: number }): Socket {
+/** Connects for HTTP/2. A connection that is not made in time fails, and nothing has been sent over it. */
+export function connectHttp2Socket(url: URL, { timeoutMs }: { readonly timeoutMs: number }): Socket {
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const secure = url.protocol === "https:";
   const implied = secure ? 443 : 80;

@@ -1,7 +1,7 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import type { Clock } from "@turnbox/core";
-import { HostLines, type HostTransportTimes } from "./host-lines.ts";
+import { Http2Lines, type Http2Times } from "@turnbox/core/line";
 
 /** One HTTP/2 connection to a host at a time. */
 export interface HostTransport extends Disposable {
@@ -13,14 +13,14 @@ export interface HostTransport extends Disposable {
 export interface HostTransportOptions {
   /** Around every call, outermost first. */
   readonly interceptors?: readonly Interceptor[];
-  readonly times?: HostTransportTimes;
+  readonly times?: Http2Times;
   readonly clock?: Clock;
 }
 
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 
 /** The last two are less than any deadline of a call, so that a call on a dead connection has time left for another one. */
-export const HOST_TRANSPORT_TIMES: HostTransportTimes = {
+export const HOST_TRANSPORT_TIMES: Http2Times = {
   connectTimeoutMs: 5000,
   pingIntervalMs: 5000,
   pingTimeoutMs: 3000,
@@ -31,7 +31,7 @@ export const HOST_TRANSPORT_TIMES: HostTransportTimes = {
  * fails: the error of that one has no listener then, and ends the process.
  */
 export function createHostTransport(url: string, options: HostTransportOptions = {}): HostTransport {
-  const lines = new HostLines(url, options.times ?? HOST_TRANSPORT_TIMES, options.clock);
+  const lines = new Http2Lines(url, options.times ?? HOST_TRANSPORT_TIMES, options.clock);
   return {
     transport: createConnectTransport({
       httpVersion: "2",

@@ -1,0 +1,1 @@
+export { Http2Lines, type Http2Times } from "./http2-lines.ts";
