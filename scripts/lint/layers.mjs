@@ -1,5 +1,5 @@
 /**
- * Which file may import which: `main -> compose -> rpc -> nouns -> ports`, adapters only from `compose.ts`, the protocol
+ * Which file may import which: `main -> compose -> rpc -> nouns -> ports`, adapters only from `compose.ts` and what is split off it, the protocol
  * only at the edges. Everything here is about paths, so that it can be judged and tested without any file.
  */
 
@@ -58,7 +58,7 @@ export function locate(file) {
 const layerOf = ({ owner, inner, noun }) => {
   if (owner !== "sandbox-host" && owner !== "orchestrator") return "noun";
   if (inner === "main.ts" || inner === "serve.ts") return "main";
-  if (inner === "compose.ts") return "compose";
+  if (inner === "compose.ts" || inner === "compose-backends.ts") return "compose";
   return noun === "rpc" ? "rpc" : "noun";
 };
 

@@ -1,29 +1,15 @@
-import { mkdir, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  type Clock,
-  type CommandRunner,
-  createChildCommandRunner,
-  loadOrCreateHomeToken,
-  type Log,
-  SandboxError,
-  systemClock,
-} from "@turnbox/core";
-import { type HostConfig, poolSizeBytes } from "./config.ts";
+import { createChildCommandRunner, loadOrCreateHomeToken, type Log, SandboxError, systemClock } from "@turnbox/core";
+import { type BackendOptions, type Backends, composeBackends } from "./compose-backends.ts";
+import { sessionDefaults } from "./config.ts";
 import { createChangeFiles } from "./file/change-files.ts";
 import { createSessionFiles } from "./file/session-files.ts";
 import { createFileWorkers } from "./file/workers.ts";
-import { findCommand } from "./doctor/find-command.ts";
 import { createAdmission } from "./fleet/admission.ts";
 import { createFence } from "./fleet/fence.ts";
 import { createHealth } from "./health/health.ts";
-import { createNetnsNetwork } from "./network/netns/netns-network.ts";
-import { createLookUp } from "./network/netns/look-up.ts";
 import { adoptNetworks, watchNetwork } from "./network/keep-network.ts";
-import type { Network } from "./network/network.ts";
-import type { LookUp } from "./network/netns/resolver.ts";
-import { createNetworkedRuntime } from "./network/networked-runtime.ts";
-import { createNoNetwork } from "./network/none/no-network.ts";
 import { createDial } from "./network/port/dial.ts";
 import { createPorts } from "./network/port/ports.ts";
 import { readTls } from "./network/port/read-tls.ts";
@@ -31,10 +17,7 @@ import { createUpdateNetworkPolicy } from "./network/update-policy.ts";
 import { startProcessParts } from "./process/process-parts.ts";
 import { openRecords } from "./record/records.ts";
 import type { Host } from "./rpc/host.ts";
-import { createGvisorRuntime } from "./runtime/gvisor/gvisor-runtime.ts";
 import { INIT_PROGRAM } from "./runtime/gvisor/oci-spec.ts";
-import { createNoneRuntime } from "./runtime/none/none-runtime.ts";
-import type { Runtime } from "./runtime/runtime.ts";
 import { createActivity } from "./session/activity.ts";
 import { atMost } from "./session/at-most.ts";
 import { createContainers } from "./session/container.ts";
@@ -57,10 +40,9 @@ import { createRepairSession } from "./session/repair.ts";
 import { freezeSessions } from "./session/shutdown.ts";
 import { recordCleanStop } from "./session/clean-stop.ts";
 import { readBoot, surviveReboot } from "./session/reboot.ts";
+import { startWarmPool } from "./session/start-warm-pool.ts";
 import { replaceLostContainers } from "./session/storage-watch.ts";
-import { createLocalDiskStorage } from "./storage/local-disk/local-disk-storage.ts";
-import type { HeadRef, Storage } from "./storage/storage.ts";
-import { createZfsStorage } from "./storage/zfs/zfs-storage.ts";
+import type { HeadRef } from "./storage/storage.ts";
 import { MAX_TEMPLATE_ENTRIES } from "./template/archive.ts";
 import { fillMini, MINI, type MiniSources } from "./template/mini.ts";
 import { createTemplates } from "./template/templates.ts";
@@ -85,83 +67,20 @@ import { createSnapshotTool } from "./turn/tool-snapshot.ts";
 import { HOST_VERSION } from "./version.ts";
 
 /** What a host is made with. */
-export interface HostOptions {
-  readonly config: HostConfig;
-  /** Where everything of this host lives. */
-  readonly dataDirectory: string;
+export interface HostOptions extends BackendOptions {
   readonly log: Log;
-  /** The PATH that system programs are looked up in. */
-  readonly path: string;
   /** Take the place of the configured backends. */
   readonly backends?: Backends;
   /** Where the programs of template mini are; Debian's places unless given. */
   readonly miniSources?: MiniSources;
-  readonly clock?: Clock;
   /** Which boot of the machine this is; the kernel's word unless given. */
   readonly bootId?: string;
-  /** Finds the addresses of names that sandboxes ask for; the machine's resolvers unless given. */
-  readonly lookUp?: LookUp;
   /** Hears of the places in operations where a crash makes a difference. */
   readonly reach?: Reach;
 }
 
-export interface Backends {
-  readonly storage: Storage;
-  /** One whose containers take their networks with them. */
-  readonly runtime: Runtime;
-  readonly network: Network;
-}
-
 /** How long a stop waits for operations that were told to stop. */
 const SETTLE_MS = 2_000;
-
-/** The storage and the runtime that the configuration names, not opened yet. */
-export async function composeBackends(options: Omit<HostOptions, "log"> & { readonly log?: Log }): Promise<Backends> {
-  const { config, dataDirectory } = options;
-  const runner = createChildCommandRunner({ path: options.path });
-  await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
-  const storage =
-    config.storageBackend === "zfs"
-      ? createZfsStorage({
-          runner,
-          home: dataDirectory,
-          poolSizeBytes: await poolSizeBytes(config, dataDirectory),
-          ...(config.poolName === null ? {} : { poolName: config.poolName }),
-          basesDataset: config.basesDataset,
-          sessionsDataset: config.sessionsDataset,
-        })
-      : createLocalDiskStorage({ runner, root: config.sessionsRootDir ?? join(dataDirectory, "disk") });
-  const stateDirectory = join(dataDirectory, "containers");
-  const runtime =
-    config.containerRuntime === "gvisor"
-      ? createGvisorRuntime({ runner, stateDirectory })
-      : createNoneRuntime({ runner, stateDirectory });
-  const network = await composeNetwork({ ...options, runner });
-  return { storage, runtime: createNetworkedRuntime(runtime, network), network };
-}
-
-/** Namespaces and nftables where they are there; a host without them has sessions without a network. */
-async function composeNetwork(
-  options: Pick<HostOptions, "config" | "dataDirectory" | "path" | "clock" | "lookUp"> & {
-    readonly runner: CommandRunner;
-    readonly log?: Log;
-  },
-): Promise<Network> {
-  const { config, dataDirectory, runner, log } = options;
-  if (config.containerRuntime === "none")
-    return createNoNetwork({ kind: "open", why: "the runtime none gives sandboxes the machine's own network" });
-  const found = await Promise.all(["ip", "nft"].map((name) => findCommand(name, options.path)));
-  if (found.includes(undefined))
-    return createNoNetwork({ kind: "absent", why: "this host has no ip or no nft, so sandboxes have no network" });
-  const clock = options.clock ?? systemClock;
-  return createNetnsNetwork({
-    runner,
-    clock,
-    dataDirectory,
-    lookUp: options.lookUp ?? createLookUp(config.nameservers),
-    ...(log === undefined ? {} : { log }),
-  });
-}
 
 /** A running host. Disposing it freezes the sandboxes and keeps everything. */
 export interface ComposedHost extends AsyncDisposable {
@@ -219,6 +138,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     critThreshold: config.poolSpaceCritThreshold,
   });
   const { assertRoom } = health;
+  const defaults = sessionDefaults(config);
   const [admission, fence] = await Promise.all([createAdmission({ records }), createFence({ records })]);
   const settle = createSettleIntent({ records, storage, runtime, log });
   const intents = createIntents({ records, settle, log });
@@ -258,6 +178,8 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   };
   const destroySession = createDestroySession({ reaper, clock, reach });
   const maker = createMaker({ registry, records, events, storage, clock, destroySession, reach });
+  const parts = { maker, registry, records, storage, events, containers, runtime, health, templates, clock, log };
+  const warm = startWarmPool({ ...parts, defaults, config, recovered }, call);
   const pauseSession = createPauseSession({ runtime, containers, intents, clock, log, reach });
   const { pauseDrainTimeout: drainTimeoutMs, healthCheckInterval: intervalMs } = config;
   const expiry = createExpiry({
@@ -304,6 +226,8 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     intervalMs,
     callRetention: { ms: config.toolCallRetention, perSession: config.maxToolCallsPerSession },
     outputs,
+    warm,
+    health,
   });
   await adoptNetworks({ registry, network, log }, call);
   const networkWatch = watchNetwork({ registry, network, clock, log });
@@ -362,7 +286,18 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     changeFiles: createChangeFiles({ activity }),
     fileWorkers,
     stopping: stopping.signal,
-    createSession: createCreateSession({ registry, records, receipts, templates, maker, admission, assertRoom, reach }),
+    createSession: createCreateSession({
+      registry,
+      records,
+      receipts,
+      templates,
+      maker,
+      warm,
+      admission,
+      assertRoom,
+      reach,
+    }),
+    warm,
     destroySession,
     pauseSession,
     resumeSession: createResumeSession({ containers, clock, reach }),
@@ -382,16 +317,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     rollbackSession: createRollbackSession({ ...turns, runtime, containers }),
     maxSessions: config.maxSessions,
     version: HOST_VERSION,
-    defaults: {
-      quotaBytes: config.defaultSessionQuota === 0 ? null : config.defaultSessionQuota,
-      limits: {
-        pids: config.defaultPids,
-        ...(config.defaultCpus === 0 ? {} : { cpus: config.defaultCpus }),
-        ...(config.defaultMemory === 0 ? {} : { memoryBytes: config.defaultMemory }),
-      },
-      pauseDrainTimeoutMs: config.pauseDrainTimeout,
-      snapshotPrefix: config.snapshotPrefix,
-    },
+    defaults,
   };
   composing.resolve(undefined);
   return {
@@ -399,6 +325,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     recovered,
     abandon: async () => {
       await processes.abandon();
+      await warm.abandon();
       await Promise.all([keeper[Symbol.asyncDispose](), reaper[Symbol.asyncDispose]()]);
       await Promise.all([ports[Symbol.asyncDispose](), networkWatch[Symbol.asyncDispose]()]);
       await fileWorkers[Symbol.asyncDispose]();
@@ -408,6 +335,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
       stopping.abort(new SandboxError("SHUTTING_DOWN", "the host is stopping"));
       await keeper[Symbol.asyncDispose]();
       await processes.close();
+      await atMost(clock, SETTLE_MS, warm[Symbol.asyncDispose]());
       const idle = Promise.all(registry.all().map(({ serial }) => serial.idle()));
       const settled = await atMost(clock, SETTLE_MS, idle);
       await reaper[Symbol.asyncDispose]();

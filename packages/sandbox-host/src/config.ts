@@ -90,6 +90,25 @@ export const HOST_SETTINGS = {
     description: "Where local-disk keeps its files; absent means a directory of the host's own.",
     default: null,
   }),
+  warmSessions: setting.int({
+    env: "TURNBOX_WARM_SESSIONS",
+    description: "How many sessions stand ready, booted, for each template in use; 0 boots each when it is asked for.",
+    default: 0,
+    min: 0,
+    max: 1000,
+  }),
+  warmRefillDelay: setting.durationMs({
+    env: "TURNBOX_WARM_REFILL_DELAY",
+    description: "How long after a create the next session is made ready.",
+    default: 500,
+  }),
+  warmRefillRate: setting.int({
+    env: "TURNBOX_WARM_REFILL_RATE",
+    description: "Most sessions that are made ready in a second.",
+    default: 2,
+    min: 1,
+    max: 1000,
+  }),
   maxSessions: setting.int({
     env: "TURNBOX_MAX_SESSIONS",
     description: "Most sessions at once; 0 means no limit.",
@@ -237,6 +256,8 @@ const FOREIGN = [
   "TURNBOX_TLS_KEY",
   "TURNBOX_URL",
   "TURNBOX_TOKEN",
+  "TURNBOX_TOKEN_FILE",
+  "TURNBOX_MCP_TOKEN",
 ] as const;
 
 function sources(home: string): ConfigSources {
@@ -296,4 +317,26 @@ export function crashFile(): string | null {
 /** The standard variables that decide about traces. */
 export function tracingEnvironment(): Readonly<Record<string, string | undefined>> {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("OTEL_")));
+}
+
+/** What sessions have unless they ask for something else. */
+export interface SessionDefaults {
+  readonly quotaBytes: number | null;
+  readonly limits: { readonly cpus?: number; readonly memoryBytes?: number; readonly pids?: number };
+  readonly pauseDrainTimeoutMs: number;
+  /** What the names of turn snapshots begin with. */
+  readonly snapshotPrefix: string;
+}
+
+export function sessionDefaults(config: HostConfig): SessionDefaults {
+  return {
+    quotaBytes: config.defaultSessionQuota === 0 ? null : config.defaultSessionQuota,
+    limits: {
+      pids: config.defaultPids,
+      ...(config.defaultCpus === 0 ? {} : { cpus: config.defaultCpus }),
+      ...(config.defaultMemory === 0 ? {} : { memoryBytes: config.defaultMemory }),
+    },
+    pauseDrainTimeoutMs: config.pauseDrainTimeout,
+    snapshotPrefix: config.snapshotPrefix,
+  };
 }

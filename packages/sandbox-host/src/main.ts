@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { acquireHomeLock, createChildCommandRunner, invalidArgument, SandboxError } from "@turnbox/core";
 import { closeInherited } from "./close-inherited.ts";
-import { composeBackends } from "./compose.ts";
+import { composeBackends } from "./compose-backends.ts";
 import { crashFile, explainConfig, loadConfig, systemPath } from "./config.ts";
 import { examine } from "./doctor/examine.ts";
 import { rebuildRecords } from "./record/rebuild.ts";

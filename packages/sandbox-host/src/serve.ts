@@ -14,7 +14,8 @@ import {
 import { createMetrics, createRpcMeter } from "@turnbox/core/metrics";
 import { createHealthBoard, createRpcHandler, listen, registerReflection, serveMetrics } from "@turnbox/core/server";
 import { openTracing } from "@turnbox/core/trace";
-import { composeBackends, composeHost, type HostOptions } from "./compose.ts";
+import { composeHost, type HostOptions } from "./compose.ts";
+import { composeBackends } from "./compose-backends.ts";
 import { type HostConfig, loadConfig, tracingEnvironment } from "./config.ts";
 import { createFenceInterceptor } from "./rpc/fence-interceptor.ts";
 import { registerHostGauges } from "./rpc/metrics/host-gauges.ts";

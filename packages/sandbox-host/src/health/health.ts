@@ -29,12 +29,14 @@ export interface Health {
   report(): Promise<HealthReport>;
   /** Throws `POOL_FULL` at the critical threshold, `STORAGE_UNAVAILABLE` where the pool is in no state to serve. */
   readonly assertRoom: (call: { readonly signal: AbortSignal }) => Promise<void>;
+  /** Takes in what the storage has just said to somebody else. */
+  noteStorage(status: StorageStatus): void;
   /** Tells from now on that these are in the storage and nobody knows of them. */
   quarantine(tokens: readonly string[]): void;
 }
 
-/** How old an answer of the storage may be before it is asked again. */
-const STATUS_AGE_MS = 2_000;
+/** How old an answer of the storage may be before it is asked again. Somebody asks it every three seconds. */
+const STATUS_AGE_MS = 4_000;
 const STATUS_TIMEOUT_MS = 5_000;
 
 interface Verdict {
@@ -110,6 +112,9 @@ export function createHealth(deps: {
           retryAfterMs: 10_000,
         },
       );
+    },
+    noteStorage: (pool) => {
+      cached = { atMs: clock.monotonicMs(), status: Promise.resolve(pool) };
     },
     quarantine: (tokens) => {
       quarantined = [...tokens];

@@ -137,6 +137,18 @@ export const operations = {
       if (input.receipt !== undefined) putReceipt(db, input.receipt);
     },
   ),
+  /** A session that was made under another name becomes what its row says, and usable. */
+  handOverSession: operation(
+    "full",
+    (db, input: { readonly from: string; readonly session: SessionRow; readonly receipt?: ReceiptRow }): void => {
+      const { session, receipt } = input;
+      const { changes } = db
+        .prepare("UPDATE sessions SET id = ?, row = ? WHERE token = ? AND id = ?")
+        .run(session.id, JSON.stringify(session), session.token, input.from);
+      if (Number(changes) !== 1) throw new Error(`there is no session ${input.from} to hand over`);
+      if (receipt !== undefined) putReceipt(db, receipt);
+    },
+  ),
   /** Forgets the session and all that belongs to it. */
   deleteSession: operation("full", deleteSession),
   /** Forgets the session but for its files, which others depend on. */

@@ -4,10 +4,11 @@ import type { HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import { readHostStats } from "../health/stats.ts";
 import type { Host } from "./host.ts";
 
-/** GetStats. There is no warm pool, so nothing is warm. */
+/** GetStats. */
 export function getHostStats(host: Host): ServiceImpl<typeof HostService>["getStats"] {
   return async () => {
     const stats = await readHostStats(host);
+    const warm = host.warm.stats();
     return {
       at: timestampFromMs(Math.round(stats.atMs)),
       cpus: stats.cpus,
@@ -16,9 +17,9 @@ export function getHostStats(host: Host): ServiceImpl<typeof HostService>["getSt
       loadAverage: stats.loadAverage,
       sessionCount: stats.sessionCount,
       activeTools: stats.activeTools,
-      warmSessions: 0,
-      warmHits: 0,
-      warmMisses: 0,
+      warmSessions: warm.ready,
+      warmHits: warm.hits,
+      warmMisses: warm.misses,
       serviceMemoryBytes: BigInt(stats.serviceMemoryBytes),
     };
   };

@@ -1,5 +1,6 @@
 import type { Clock } from "@turnbox/core";
 import type { Logger } from "pino";
+import type { SessionDefaults } from "../config.ts";
 import type { ChangeFiles } from "../file/change-files.ts";
 import type { FileWorkers } from "../file/workers.ts";
 import type { SessionFiles } from "../file/session-files.ts";
@@ -11,7 +12,7 @@ import type { Ports } from "../network/port/ports.ts";
 import type { UpdateNetworkPolicy } from "../network/update-policy.ts";
 import type { ProcessParts } from "../process/process-parts.ts";
 import type { Records } from "../record/records.ts";
-import type { ContainerLimits, Runtime } from "../runtime/runtime.ts";
+import type { Runtime } from "../runtime/runtime.ts";
 import type { Activity } from "../session/activity.ts";
 import type { CreateSession } from "../session/create.ts";
 import type { DestroySession } from "../session/destroy.ts";
@@ -21,6 +22,7 @@ import type { PauseSession, ResumeSession } from "../session/pause.ts";
 import type { Receipts } from "../session/receipts.ts";
 import type { Registry } from "../session/registry.ts";
 import type { RepairSession } from "../session/repair.ts";
+import type { WarmPool } from "../session/warm-pool.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Templates } from "../template/templates.ts";
 import type { ExecuteTool } from "../tool/execute.ts";
@@ -54,6 +56,7 @@ export interface Host extends ProcessParts {
   /** Aborts when the host stops. */
   readonly stopping: AbortSignal;
   readonly createSession: CreateSession;
+  readonly warm: Pick<WarmPool, "release" | "stats">;
   readonly destroySession: DestroySession;
   readonly pauseSession: PauseSession;
   readonly resumeSession: ResumeSession;
@@ -73,11 +76,5 @@ export interface Host extends ProcessParts {
   readonly updateNetworkPolicy: UpdateNetworkPolicy;
   readonly maxSessions: number;
   readonly version: string;
-  readonly defaults: {
-    readonly quotaBytes: number | null;
-    readonly limits: ContainerLimits;
-    readonly pauseDrainTimeoutMs: number;
-    /** What the names of turn snapshots begin with. */
-    readonly snapshotPrefix: string;
-  };
+  readonly defaults: SessionDefaults;
 }

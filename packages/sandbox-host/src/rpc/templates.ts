@@ -61,7 +61,9 @@ export function deleteTemplate(host: Host): Handlers["deleteTemplate"] {
     const key = parseKey("idempotency_key", request.idempotencyKey);
     const payload = canonicalRequest(DeleteTemplateRequestSchema, { ...request, idempotencyKey: "" });
     await host.receipts.once<null>({ scope: scopeOf(context, "DeleteTemplate"), key, payload }, async (receiptOf) => {
-      await host.templates.remove({ name: request.name, digest: request.digest }, { signal: context.signal });
+      const base = { name: request.name, digest: request.digest };
+      await host.warm.release(base);
+      await host.templates.remove(base, { signal: context.signal });
       await keep(host, receiptOf(null));
       return null;
     });

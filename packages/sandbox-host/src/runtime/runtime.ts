@@ -156,6 +156,10 @@ export interface Runtime {
   open(call: RuntimeCall): Promise<{ readonly version: string }>;
   /** Boots a container; answers when it can run something. One that runs already is left as it is. */
   start(spec: ContainerSpec, call: RuntimeCall): Promise<void>;
+  /** Gives a running container other bounds than it was started with. What is absent is the runtime's own default. */
+  limit(id: string, limits: ContainerLimits, call: RuntimeCall): Promise<void>;
+  /** Gets ready for executions like this one, as far as it can; settles when it is, and never fails. */
+  anticipate(id: string, spec: ExecSpec, call: RuntimeCall): Promise<void>;
   /**
    * Starts a process in a running container. The signal cancels the start only; use `kill` afterwards.
    *

@@ -1,7 +1,7 @@
 import { newSessionId, parseSessionId, SandboxError } from "@turnbox/core";
 import type { Admission } from "../fleet/admission.ts";
 import type { Records } from "../record/records.ts";
-import type { SnapshotRow } from "../record/row.ts";
+import type { SessionRow, SnapshotRow } from "../record/row.ts";
 import type { NetworkPolicy } from "../network/policy.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import type { Templates } from "../template/templates.ts";
@@ -10,6 +10,7 @@ import type { Blueprint, Maker, TimePolicy } from "./make.ts";
 import type { Receipts } from "./receipts.ts";
 import type { Registry } from "./registry.ts";
 import type { Session } from "./session.ts";
+import type { WarmPool } from "./warm-pool.ts";
 
 export interface CreateRequest {
   readonly tenant: string;
@@ -46,6 +47,7 @@ export function createCreateSession(deps: {
   readonly receipts: Receipts;
   readonly templates: Templates;
   readonly maker: Maker;
+  readonly warm: Pick<WarmPool, "provide">;
   readonly admission: Pick<Admission, "enter">;
   /** Throws `POOL_FULL` where the pool takes no new sessions. */
   readonly assertRoom: (call: Call) => Promise<void>;
@@ -75,11 +77,14 @@ export function createCreateSession(deps: {
           refquotaBytes: null,
           turnCounter: 0,
         };
-        const row = await maker.make({ ...wanted, ...source }, call);
-        const result = { id, token: row.token };
-        await maker.admit([row], receiptOf(result));
+        const blueprint = { ...wanted, ...source };
+        const toResult = ({ token }: SessionRow): Made => ({ id, token });
+        const ready = await deps.warm.provide(blueprint, (row) => receiptOf(toResult(row)), call);
+        if (ready !== undefined) return toResult(ready);
+        const row = await maker.make(blueprint, call);
+        await maker.admit([row], receiptOf(toResult(row)));
         await reach("create.committed");
-        return result;
+        return toResult(row);
       });
     });
     return findMade(registry, made);

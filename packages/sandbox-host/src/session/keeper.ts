@@ -1,5 +1,6 @@
 import type { Clock } from "@turnbox/core";
 import type { Logger } from "pino";
+import type { Health } from "../health/health.ts";
 import type { Records } from "../record/records.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Storage } from "../storage/storage.ts";
@@ -10,6 +11,7 @@ import type { Husks } from "./husk.ts";
 import { inParallel } from "./in-parallel.ts";
 import type { Registry } from "./registry.ts";
 import { watchStorage } from "./storage-watch.ts";
+import type { WarmPool } from "./warm-pool.ts";
 
 interface Deps {
   readonly registry: Registry;
@@ -27,6 +29,8 @@ interface Deps {
   readonly callRetention: { readonly ms: number; readonly perSession: number };
   /** Outputs of calls that are kept for a while. */
   readonly outputs: { sweep(): Promise<void> };
+  readonly warm: Pick<WarmPool, "release">;
+  readonly health: Pick<Health, "noteStorage">;
 }
 
 /** How long the answers to idempotent requests are kept. */

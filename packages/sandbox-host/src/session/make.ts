@@ -44,6 +44,17 @@ export interface Maker {
   make(blueprint: Blueprint, call: { readonly signal: AbortSignal }): Promise<SessionRow>;
   /** Makes them usable, all or none; where it fails, nothing of them is left. */
   admit(rows: readonly SessionRow[], receipt: ReceiptRow | undefined): Promise<void>;
+  /**
+   * Makes a session that stands ready, files and container, into what the blueprint says, usable with one commit. Where it
+   * fails, nothing of it is left.
+   */
+  handOver(
+    ready: SessionRow,
+    blueprint: Blueprint,
+    receiptOf: (row: SessionRow) => ReceiptRow | undefined,
+  ): Promise<SessionRow>;
+  /** Takes a session away that was made and never became usable; its container has ended. */
+  discard(row: SessionRow): Promise<void>;
 }
 
 const UNDO_TIMEOUT_MS = 30_000;
@@ -109,6 +120,22 @@ export function createMaker(deps: {
       }
       for (const row of sessions) events.publish("created", start(row));
     },
+
+    handOver: async (ready, blueprint, receiptOf) => {
+      const { token, refquotaBytes, container } = ready;
+      const phase = { kind: "active" } as const;
+      const session: SessionRow = { ...toRow(blueprint, clock.nowMs()), token, refquotaBytes, container, phase };
+      const receipt = receiptOf(session);
+      await records.call("handOverSession", {
+        from: ready.id,
+        session,
+        ...(receipt === undefined ? {} : { receipt }),
+      });
+      events.publish("created", start(session));
+      return session;
+    },
+
+    discard: undo,
   };
 }
 

@@ -1,11 +1,13 @@
 import { type Clock, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
+import type { Health } from "../health/health.ts";
 import type { Records } from "../record/records.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { HeadRef, Storage } from "../storage/storage.ts";
 import type { Containers } from "./container.ts";
 import type { Registry } from "./registry.ts";
 import type { Session } from "./session.ts";
+import type { WarmPool } from "./warm-pool.ts";
 
 interface Deps {
   readonly registry: Registry;
@@ -60,7 +62,7 @@ export async function loseFiles(
 
 /** Looks after the storage until aborted: one that has died is opened again, and what stood on it is replaced. */
 export async function watchStorage(
-  deps: Deps,
+  deps: Deps & { readonly warm: Pick<WarmPool, "release">; readonly health: Pick<Health, "noteStorage"> },
   options: { readonly intervalMs: number; readonly signal: AbortSignal },
 ): Promise<void> {
   const { records, storage, clock, log } = deps;
@@ -70,10 +72,13 @@ export async function watchStorage(
     if (isOver()) return;
     const call = { signal: AbortSignal.any([options.signal, AbortSignal.timeout(HEAL_TIMEOUT_MS)]) };
     try {
-      if ((await storage.status(call)).state !== "unavailable") continue;
+      const status = await storage.status(call);
+      deps.health.noteStorage(status);
+      if (status.state !== "unavailable") continue;
       log.warn("the storage does not serve; opening it again");
       const onRemounted = (heads: readonly HeadRef[]): Promise<void> => records.call("noteLostHeads", heads);
       const { remounted } = await storage.open({ ...call, onRemounted });
+      await deps.warm.release();
       await replaceLostContainers(deps, remounted, call);
       log.info({ remounted: remounted.length }, "the storage serves again");
     } catch (thrown) {

@@ -215,9 +215,9 @@ export interface Storage {
 
   /**
    * Flushes what the sandbox has written, mapped memory included, and takes a snapshot of the mounted head. The same
-   * name again answers with the snapshot that is there.
+   * name again leaves the snapshot that is there as it is.
    */
-  seal(head: HeadRef, name: string, marks: Marks, call: StorageCall): Promise<SnapshotInfo>;
+  seal(head: HeadRef, name: string, marks: Marks, call: StorageCall): Promise<void>;
   /** All snapshots of the session's heads, oldest first. */
   listSnapshots(token: string, call: StorageCall): Promise<readonly SnapshotInfo[]>;
   /** A snapshot that is not there is gone; one that something was cloned from is `SNAPSHOT_IN_USE`. */

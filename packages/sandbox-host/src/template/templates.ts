@@ -38,8 +38,16 @@ export function createTemplates(deps: {
 }): Templates {
   const { storage, runner } = deps;
 
-  const list: Templates["list"] = async (call) =>
-    [...(await storage.listBases(call))].sort((a, b) => compareText(a.name, b.name) || b.createdAtMs - a.createdAtMs);
+  /** What was listed last: only this host makes and removes them. */
+  let known: readonly BaseInfo[] | undefined;
+  const list: Templates["list"] = async (call) => {
+    known = undefined;
+    const bases = await storage.listBases(call);
+    known = bases.toSorted((a, b) => compareText(a.name, b.name) || b.createdAtMs - a.createdAtMs);
+    return known;
+  };
+  const versionsOf = async (name: string, call: Call): Promise<readonly BaseInfo[]> =>
+    (known ?? (await list(call))).filter((base) => base.name === name);
 
   const build: Templates["build"] = async (rawName, fill, call) => {
     const name = parseTemplateName(rawName);
@@ -57,7 +65,11 @@ export function createTemplates(deps: {
       if (result.exitCode !== 0)
         throw new SandboxError("STORAGE_UNAVAILABLE", `the template cannot be copied: ${result.stderr.trim()}`);
     };
-    return await storage.createBase({ name, digest }, copy, call);
+    try {
+      return await storage.createBase({ name, digest }, copy, call);
+    } finally {
+      known = undefined;
+    }
   };
 
   return {
@@ -65,10 +77,7 @@ export function createTemplates(deps: {
     build,
     resolve: async (raw, call) => {
       const reference = parseTemplateReference(raw);
-      return choose(
-        reference,
-        (await list(call)).filter(({ name }) => name === reference.name),
-      );
+      return choose(reference, await versionsOf(reference.name, call));
     },
     importArchive: async (name, archive, call) => {
       parseTemplateName(name);
@@ -90,7 +99,11 @@ export function createTemplates(deps: {
         { name: base.name, version: base.digest },
         (await list(call)).filter(({ name }) => name === base.name),
       );
-      await storage.destroyBase({ name: found.name, digest: found.digest }, call);
+      try {
+        await storage.destroyBase({ name: found.name, digest: found.digest }, call);
+      } finally {
+        known = undefined;
+      }
     },
   };
 }

@@ -6,11 +6,11 @@ import type { HostMetrics } from "./host-metrics.ts";
 const STATES = ["creating", "active", "paused", "failed", "destroying"] as const satisfies readonly Phase["kind"][];
 const GRADES = ["healthy", "degraded", "unhealthy"] as const satisfies readonly HealthGrade[];
 
-type Gauged = Pick<Host, "registry" | "health" | "maxSessions" | "fileWorkers" | "records">;
+type Gauged = Pick<Host, "registry" | "health" | "maxSessions" | "fileWorkers" | "records" | "warm">;
 
 /** Lets each scrape read how the host is. Nothing is asked for between scrapes. */
 export function registerHostGauges(metrics: HostMetrics, host: Gauged): void {
-  const { registry, health, maxSessions, fileWorkers, records } = host;
+  const { registry, health, maxSessions, fileWorkers, records, warm } = host;
   const plain = (value: number) => [{ labels: {}, value }];
   metrics.collect("sessions", () => {
     const counts = new Map<string, number>(STATES.map((state) => [state, 0]));
@@ -21,6 +21,14 @@ export function registerHostGauges(metrics: HostMetrics, host: Gauged): void {
   });
   metrics.collect("maxSessions", () => plain(maxSessions));
   metrics.collect("activeTools", () => plain(registry.all().reduce((sum, { gate }) => sum + gate.inFlight, 0)));
+  metrics.collect("warmSessions", () => plain(warm.stats().ready));
+  metrics.collect("warmCreates", () => {
+    const { hits, misses } = warm.stats();
+    return [
+      { labels: { outcome: "hit" }, value: hits },
+      { labels: { outcome: "miss" }, value: misses },
+    ];
+  });
   metrics.collect("poolBytes", async () => {
     const { storage } = await health.report();
     if (storage === null) return [];

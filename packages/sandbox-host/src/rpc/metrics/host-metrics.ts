@@ -15,6 +15,18 @@ export const HOST_METRICS = {
     help: "Most sessions at once; 0 means no limit.",
     labels: [],
   },
+  warmSessions: {
+    kind: "gauge",
+    name: "turnbox_host_warm_sessions",
+    help: "Sessions that stand ready for creates to come.",
+    labels: [],
+  },
+  warmCreates: {
+    kind: "gauge",
+    name: "turnbox_host_warm_creates",
+    help: "Creates since the start, by whether a session stood ready: hit or miss.",
+    labels: ["outcome"],
+  },
   activeTools: {
     kind: "gauge",
     name: "turnbox_host_active_tools",

@@ -192,6 +192,11 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
         processes,
       };
     },
+    limit: async (id) => {
+      await Promise.resolve();
+      live(id);
+    },
+    anticipate: () => Promise.resolve(),
     pause: async (id) => {
       await Promise.resolve();
       live(id).status = "paused";

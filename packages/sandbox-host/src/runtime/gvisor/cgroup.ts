@@ -1,5 +1,6 @@
-import { readFile, rmdir } from "node:fs/promises";
+import { readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { ContainerLimits } from "../runtime.ts";
 
 /** A mounted cgroup hierarchy: several for version 1 (one per controller), one for version 2. */
 export interface CgroupMount {
@@ -63,6 +64,8 @@ export interface Cgroup {
   pids(): Promise<readonly number[]>;
   oomKills(): Promise<number>;
   usage(): Promise<CgroupUsage>;
+  /** Sets each bound in the hierarchies that know it; what is absent is without a bound. */
+  limit(limits: ContainerLimits): Promise<void>;
   /** Removes it where nothing is left in it; answers whether it is gone everywhere. */
   remove(): Promise<"removed" | "busy">;
 }
@@ -105,11 +108,39 @@ export function createCgroup(mounts: readonly CgroupMount[], path: string): Cgro
         memoryBytes: parseMemoryBytes({ usage: v1 === "" ? v2 : v1, stat }),
       };
     },
+    limit: async (limits) => {
+      const files = limitFiles(limits);
+      await Promise.all(
+        directories.flatMap((directory) => files.map(([name, value]) => writeIfThere(join(directory, name), value))),
+      );
+    },
     remove: async () => {
       const results = await Promise.all(directories.map(removeDirectory));
       return results.includes("busy") ? "busy" : "removed";
     },
   };
+}
+
+const CPU_PERIOD_US = 100_000;
+
+/** What is written where: the names of both versions, of which a hierarchy has its own. */
+export function limitFiles({ cpus, memoryBytes, pids }: ContainerLimits): readonly (readonly [string, string])[] {
+  const quotaUs = cpus === undefined ? undefined : Math.max(1000, Math.round(cpus * CPU_PERIOD_US));
+  return [
+    ["cpu.cfs_period_us", String(CPU_PERIOD_US)],
+    ["cpu.cfs_quota_us", String(quotaUs ?? -1)],
+    ["cpu.max", `${quotaUs ?? "max"} ${CPU_PERIOD_US}`],
+    ["memory.limit_in_bytes", String(memoryBytes ?? -1)],
+    ["memory.max", String(memoryBytes ?? "max")],
+    ["pids.max", String(pids ?? "max")],
+  ];
+}
+
+/** The file is never made: a hierarchy without this controller has none. */
+async function writeIfThere(path: string, value: string): Promise<void> {
+  await writeFile(path, value, { flag: "r+" }).catch((error: unknown) => {
+    if (codeOf(error) !== "ENOENT") throw error;
+  });
 }
 
 async function removeDirectory(directory: string): Promise<"removed" | "busy"> {

@@ -81,6 +81,20 @@ export async function startProcess(
   }
 }
 
+/**
+ * Puts on record that a process has something to do, or has nothing yet. What there is a record of is ended by a later
+ * service; a shell that waits for its first script ends by itself with this one.
+ */
+export async function recordProcess(
+  context: GvisorContext,
+  id: string,
+  { process, work }: { readonly process: StartedProcess; readonly work: "some" | "none" },
+): Promise<void> {
+  const { pidPath } = execFiles(context.layout, id, process.marker);
+  if (work === "none") await rm(pidPath, { force: true });
+  else await writeFile(pidPath, String(process.pid), { mode: 0o600 });
+}
+
 interface Starting {
   readonly command: RunningCommand;
   readonly pidPath: string;

@@ -6,15 +6,16 @@ import { superviseExecution } from "../execution/supervise-execution.ts";
 import { withinStopLimit } from "../execution/within-stop-limit.ts";
 import type { ContainerLimits, Execution, ExecSpec, Runtime } from "../runtime.ts";
 import { bootContainer, removeContainer } from "./boot.ts";
-import { type GvisorContext, liveState, runsc } from "./context.ts";
+import { cgroupOf, type GvisorContext, liveState, runsc } from "./context.ts";
 import { createDeaths, isDead, noteDeath } from "./deaths.ts";
-import { startProcess } from "./exec.ts";
+import { checkSpec, recordProcess, type StartedProcess, startProcess } from "./exec.ts";
 import { createLayout } from "./layout.ts";
 import { listContainers, removeLeftovers } from "./leftovers.ts";
 import { judgeExit, readLiveness } from "./liveness.ts";
 import { INIT_PROGRAM } from "./oci-spec.ts";
 import { checkCgroups, checkRoot, installInit, proveByRun, readVersion } from "./probe.ts";
 import { quiesceContainer } from "./quiesce.ts";
+import { createShellSlots } from "./shell-slots.ts";
 import { inspectProcess, spawnProcess } from "./spawn.ts";
 import { signalProcess } from "./signal-process.ts";
 import { countProcesses, readStats } from "./stats.ts";
@@ -23,6 +24,8 @@ import { createTreeKiller } from "./tree-killer.ts";
 
 const CONTROL_DEADLINE_MS = 10_000;
 const PROBE_DEADLINE_MS = 20_000;
+const SLOT_START_MS = 10_000;
+const WAITING_SHELLS = 2;
 const MAX_LINGERING_OUTPUTS = 128;
 /** Bounds what a container without limits of its own can do to the machine's process table. */
 const DEFAULT_LIMITS: ContainerLimits = { pids: 4096 };
@@ -40,9 +43,11 @@ export interface GvisorRuntimeOptions {
   /** The cgroup, below the root of every hierarchy, that holds one group per container. */
   readonly cgroupParent?: string;
   readonly defaultLimits?: ContainerLimits;
+  /** How many shells wait for calls in a container that is in use; 0 starts a new one for each call. */
+  readonly waitingShells?: number;
 }
 
-/** Runs containers by plain `runsc`, one sentry each. */
+/** Runs containers by plain `runsc`, one sentry each. Calls of a shell go to one that waits for them where there is one. */
 export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
   const context: GvisorContext = {
     runner: options.runner,
@@ -85,6 +90,8 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
         const found = await noteDeath(context, id);
         for (const execution of running) if (execution.id === id && found === "alive") execution.end = "stopped";
         await removeContainer(context, id, limit);
+        await slots.close(id);
+        slots.open(id);
       };
       await lock.run(id, end, limit);
     });
@@ -110,15 +117,27 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     },
   });
 
-  const exec = async (id: string, spec: ExecSpec, signal: AbortSignal): Promise<Execution> => {
-    checkId(id);
-    const { command, stdout, stderr, marker, pid, release } = await startProcess(context, id, {
+  const start = async (id: string, spec: ExecSpec, signal: AbortSignal): Promise<StartedProcess> =>
+    await startProcess(context, id, {
       spec,
       signal,
       onAbandoned: async (abandoned) => {
         await treeKiller.kill(id, { marker: abandoned });
       },
     });
+  const slots = createShellSlots({
+    start: (id, spec) => start(id, spec, AbortSignal.timeout(SLOT_START_MS)),
+    record: (id, process, work) => recordProcess(context, id, { process, work }),
+    isRunning: async (id) => (await liveState(context, id))?.status === "running",
+    clock: context.clock,
+    perContainer: options.waitingShells ?? WAITING_SHELLS,
+  });
+
+  const exec = async (id: string, spec: ExecSpec, signal: AbortSignal): Promise<Execution> => {
+    checkId(id);
+    checkSpec(spec);
+    const process = (await slots.take(id, spec)) ?? (await start(id, spec, signal));
+    const { command, stdout, stderr, marker, pid, release } = process;
     const record: { readonly id: string; end: "own" | "stopped" } = { id, end: "own" };
     running.add(record);
     let known = "";
@@ -146,6 +165,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     const exit = execution.exit.finally(async () => {
       running.delete(record);
       await release().catch(() => undefined);
+      void slots.refill(id, spec);
     });
     return { ...execution, exit };
   };
@@ -173,6 +193,15 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
         context.deaths.causes.delete(spec.id);
         await bootContainer(context, spec, signal);
       });
+    },
+    limit: async (id, limits) => {
+      checkId(id);
+      const cgroup = await cgroupOf(context, id);
+      await cgroup.limit({ ...context.defaultLimits, ...limits });
+    },
+    anticipate: async (id, spec) => {
+      checkId(id);
+      await slots.refill(id, spec);
     },
     exec: async (id, spec, { signal }) => await exec(id, spec, signal),
     spawn: async (id, spec, { signal }) => {
@@ -212,17 +241,20 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     },
     processes: async (id, { signal }) => {
       checkId(id);
-      return await countProcesses(context, id, signal);
+      return await countProcesses(context, id, { waiting: slots.count(id), signal });
     },
     stats: async (id, { signal }) => {
       checkId(id);
-      return await readStats(context, id, signal);
+      return await readStats(context, id, { waiting: slots.count(id), signal });
     },
     pause: async (id, { signal }) => {
+      // A shell that waits could not end with the service while it is frozen.
+      await slots.close(id);
       await bringTo(id, "paused", signal);
     },
     resume: async (id, { signal }) => {
       await bringTo(id, "running", signal);
+      slots.open(id);
     },
     stop: async (id, { signal }) => {
       await stop(id, signal);

@@ -9,6 +9,7 @@ import { tearDown } from "./teardown.ts";
 /** A group that nothing leaves, as with a process that waits for a hung filesystem. */
 const BUSY: Cgroup = {
   pids: () => Promise.resolve([]),
+  limit: () => Promise.resolve(),
   oomKills: () => Promise.resolve(0),
   usage: () => Promise.resolve({ cpuMs: undefined, memoryBytes: undefined }),
   remove: () => Promise.resolve("busy"),

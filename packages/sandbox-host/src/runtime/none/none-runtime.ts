@@ -217,6 +217,9 @@ export function createNoneRuntime(options: NoneRuntimeOptions): Runtime {
       const processes = await treeOf(id).look();
       return { ...(await readProcessUsage(processes.map(({ pid }) => pid))), processes: processes.length };
     },
+    // Nothing is bounded here, and nothing is slow to start.
+    limit: () => Promise.resolve(),
+    anticipate: () => Promise.resolve(),
     pause: async (id) => {
       await bringTo(id, "paused");
     },

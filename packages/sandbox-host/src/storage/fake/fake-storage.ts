@@ -323,7 +323,7 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         checkNewSnapshot({ token: ref.token, name });
         checkMarks(marks);
         const session = sessionOf(world, ref.token);
-        return await snapshotInfo(session, session.snapshots.get(name) ?? (await takeSnapshot(ref, name, marks)));
+        if (!session.snapshots.has(name)) await takeSnapshot(ref, name, marks);
       }),
     listSnapshots: (token, call) =>
       operate("listSnapshots", call, async () => {

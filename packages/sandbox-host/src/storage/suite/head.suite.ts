@@ -176,7 +176,8 @@ export function headSuite(suite: SuiteFixture): void {
         await eventually(() =>
           expectReason(suite.storage.seal(head, "one_more", {}, call), "SNAPSHOT_SPACE_EXHAUSTED"),
         );
-        expect((await suite.storage.seal(head, "s0", {}, call)).name).toBe("s0");
+        // One that is there takes nothing more.
+        await suite.storage.seal(head, "s0", {}, call);
         await suite.storage.destroySnapshot({ token: head.token, name: "s0" }, call);
         await eventually(async () => {
           await suite.storage.seal(head, "one_more", {}, call);

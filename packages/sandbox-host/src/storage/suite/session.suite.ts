@@ -253,9 +253,8 @@ export function sessionSuite(suite: SuiteFixture): void {
 
     testSnapshots("of a snapshot come back as they were given, and nothing else does", async () => {
       const head = await newSession({ marks: { inherited: "no" } });
-      const sealed = await suite.storage.seal(head, "s1", MARKS, call);
-      expect(sealed.marks).toEqual(MARKS);
-      expect((await suite.storage.seal(head, "s2", {}, call)).marks).toEqual({});
+      await suite.storage.seal(head, "s1", MARKS, call);
+      await suite.storage.seal(head, "s2", {}, call);
       expect((await suite.storage.listSnapshots(head.token, call)).map(({ marks }) => marks)).toEqual([MARKS, {}]);
     });
 

@@ -43,7 +43,8 @@ export async function openRoom(
   if (condition.lost.length > 0) await record.write(lost);
   await reviveDaemon(daemon, condition, signal);
   await ensurePool({ zfs, layout, sizeBytes: poolSizeBytes }, signal);
-  const room = { ...tools, layout, flavor, datasets: createDatasets({ zfs, layout, clock, flavor }) };
+  const datasets = createDatasets({ zfs, layout, clock, flavor });
+  const room = { ...tools, layout, flavor, datasets, unbounded: new Set<string>() };
   const views = new Set([...liveViews].map((name) => layout.view(name)));
   const remounted = await mountAgain(
     room,

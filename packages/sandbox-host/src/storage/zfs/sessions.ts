@@ -76,6 +76,7 @@ async function removeEmptyPlace({ datasets, layout, limits }: ZfsRoom, token: st
 export async function destroySession(room: ZfsRoom, token: string, { signal }: StorageCall): Promise<void> {
   checkToken(token);
   const { datasets, layout, limits, clock } = room;
+  room.unbounded.delete(token);
   const place = layout.session(token);
   const [present, lineages] = await Promise.all([datasets.tree(place, signal), datasets.lineages(layout.pool, signal)]);
   const endOwnJournals = async (): Promise<void> => {

@@ -28,7 +28,7 @@ export async function seal(
   room: ZfsRoom,
   head: HeadRef,
   { name, marks, signal }: StorageCall & { readonly name: string; readonly marks: Marks },
-): Promise<SnapshotInfo> {
+): Promise<void> {
   checkHead(head);
   checkNewSnapshot({ token: head.token, name });
   checkMarks(marks);
@@ -36,9 +36,8 @@ export async function seal(
   const dataset = `${layout.head(head)}@${name}`;
   const [roomLeft] = await Promise.all([findRoomLeft(room, head, signal), flush(room, head, signal)]);
   if (roomLeft === "no") {
-    const present = await datasets.findMarked(dataset, signal);
-    if (present === undefined) throw spaceExhausted();
-    return toSnapshotInfo(head.token, present);
+    if ((await datasets.find(dataset, signal)) === undefined) throw spaceExhausted();
+    return;
   }
   const args = ["snapshot", ...toProperties(layout.home, marks), dataset];
   const isDone = async (probe: AbortSignal): Promise<boolean> => (await datasets.find(dataset, probe)) !== undefined;
@@ -47,10 +46,8 @@ export async function seal(
     if (outcome.failure === "not-found") throw headNotFound(head);
     throw outcome.failure === "quota" ? spaceExhausted() : storageError("taking a snapshot", outcome);
   }
-  const isNew = outcome.kind === "done";
-  const snapshot = isNew ? await datasets.find(dataset, signal) : await datasets.findMarked(dataset, signal);
-  if (snapshot === undefined) throw new SandboxError("STORAGE_UNAVAILABLE", "the snapshot that was taken is not there");
-  return toSnapshotInfo(head.token, { marks, ...snapshot });
+  // One of this name that is somebody else's is an error.
+  if (outcome.kind === "refused") await datasets.find(dataset, signal);
 }
 
 /** Writes out what the sandbox has written to a head, mapped memory included. */
@@ -74,12 +71,14 @@ export async function flush(
  * same, so the refusal is made here, while the head can still be written anew as a whole.
  */
 async function findRoomLeft(
-  { datasets, layout, limits }: ZfsRoom,
+  { datasets, layout, limits, unbounded }: ZfsRoom,
   head: HeadRef,
   signal: AbortSignal,
 ): Promise<"yes" | "no"> {
+  if (unbounded.has(head.token)) return "yes";
   const place = await datasets.find(layout.session(head.token), signal);
   if (place === undefined) throw headNotFound(head);
+  if (place.quotaBytes === 0) unbounded.add(head.token);
   const neededBytes = place.quotaBytes * (1 / limits.quotaFactor + OUTER_QUOTA_MARGIN);
   return place.quotaBytes > 0 && place.quotaBytes - place.usedBytes < neededBytes ? "no" : "yes";
 }

@@ -18,6 +18,8 @@ export interface ZfsRoom extends ZfsTools {
   readonly layout: Layout;
   readonly datasets: Datasets;
   readonly flavor: Flavor;
+  /** Sessions that are known to have no outer quota, which is given when they are made and never again. */
+  readonly unbounded: Set<string>;
 }
 
 export interface ZfsLimits {

@@ -1,0 +1,80 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { type Clock, type CommandRunner, createChildCommandRunner, type Log, systemClock } from "@turnbox/core";
+import { type HostConfig, poolSizeBytes } from "./config.ts";
+import { findCommand } from "./doctor/find-command.ts";
+import { createLookUp } from "./network/netns/look-up.ts";
+import { createNetnsNetwork } from "./network/netns/netns-network.ts";
+import type { LookUp } from "./network/netns/resolver.ts";
+import type { Network } from "./network/network.ts";
+import { createNetworkedRuntime } from "./network/networked-runtime.ts";
+import { createNoNetwork } from "./network/none/no-network.ts";
+import { createGvisorRuntime } from "./runtime/gvisor/gvisor-runtime.ts";
+import { createNoneRuntime } from "./runtime/none/none-runtime.ts";
+import type { Runtime } from "./runtime/runtime.ts";
+import { createLocalDiskStorage } from "./storage/local-disk/local-disk-storage.ts";
+import type { Storage } from "./storage/storage.ts";
+import { createZfsStorage } from "./storage/zfs/zfs-storage.ts";
+
+/** What the backends of a host are made with. */
+export interface BackendOptions {
+  readonly config: HostConfig;
+  /** Where everything of this host lives. */
+  readonly dataDirectory: string;
+  /** The PATH that system programs are looked up in. */
+  readonly path: string;
+  readonly log?: Log;
+  readonly clock?: Clock;
+  /** Finds the addresses of names that sandboxes ask for; the machine's resolvers unless given. */
+  readonly lookUp?: LookUp;
+}
+
+export interface Backends {
+  readonly storage: Storage;
+  /** One whose containers take their networks with them. */
+  readonly runtime: Runtime;
+  readonly network: Network;
+}
+
+/** The storage and the runtime that the configuration names, not opened yet. */
+export async function composeBackends(options: BackendOptions): Promise<Backends> {
+  const { config, dataDirectory } = options;
+  const runner = createChildCommandRunner({ path: options.path });
+  await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
+  const storage =
+    config.storageBackend === "zfs"
+      ? createZfsStorage({
+          runner,
+          home: dataDirectory,
+          poolSizeBytes: await poolSizeBytes(config, dataDirectory),
+          ...(config.poolName === null ? {} : { poolName: config.poolName }),
+          basesDataset: config.basesDataset,
+          sessionsDataset: config.sessionsDataset,
+        })
+      : createLocalDiskStorage({ runner, root: config.sessionsRootDir ?? join(dataDirectory, "disk") });
+  const stateDirectory = join(dataDirectory, "containers");
+  const runtime =
+    config.containerRuntime === "gvisor"
+      ? createGvisorRuntime({ runner, stateDirectory })
+      : createNoneRuntime({ runner, stateDirectory });
+  const network = await composeNetwork({ ...options, runner });
+  return { storage, runtime: createNetworkedRuntime(runtime, network), network };
+}
+
+/** Namespaces and nftables where they are there; a host without them has sessions without a network. */
+async function composeNetwork(options: BackendOptions & { readonly runner: CommandRunner }): Promise<Network> {
+  const { config, dataDirectory, runner, log } = options;
+  if (config.containerRuntime === "none")
+    return createNoNetwork({ kind: "open", why: "the runtime none gives sandboxes the machine's own network" });
+  const found = await Promise.all(["ip", "nft"].map((name) => findCommand(name, options.path)));
+  if (found.includes(undefined))
+    return createNoNetwork({ kind: "absent", why: "this host has no ip or no nft, so sandboxes have no network" });
+  const clock = options.clock ?? systemClock;
+  return createNetnsNetwork({
+    runner,
+    clock,
+    dataDirectory,
+    lookUp: options.lookUp ?? createLookUp(config.nameservers),
+    ...(log === undefined ? {} : { log }),
+  });
+}

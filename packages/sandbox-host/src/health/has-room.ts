@@ -1,0 +1,20 @@
+import type { Clock } from "@turnbox/core";
+import type { Registry } from "../session/registry.ts";
+import type { Health } from "./health.ts";
+import { readHostStats } from "./stats.ts";
+
+/** Of the machine's memory: with less than this left, nothing is held ready. */
+const LEAST_MEMORY = 0.15;
+
+/** Whether there is memory and space in the pool to spare. */
+export function createHasRoom(deps: {
+  readonly health: Pick<Health, "report">;
+  readonly registry: Registry;
+  readonly clock: Clock;
+}): () => Promise<boolean> {
+  return async () => {
+    const [{ storage, errors }, stats] = await Promise.all([deps.health.report(), readHostStats(deps)]);
+    const isRoomy = stats.memoryAvailableBytes >= stats.memoryBytes * LEAST_MEMORY;
+    return isRoomy && storage?.state === "online" && !errors.some((error) => error.includes("% full"));
+  };
+}

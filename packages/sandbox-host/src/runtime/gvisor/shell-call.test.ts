@@ -1,0 +1,41 @@
+import { describe, expect, it } from "@jest/globals";
+import { parseShellCall, scriptFor } from "./shell-call.ts";
+
+const ENV = { PATH: "/bin", HOME: "/root" };
+const CALL = { script: "echo hi", env: ENV, cwd: "/workspace" };
+const spec = (argv: readonly [string, ...string[]]) => ({ argv, env: ENV, cwd: "/", deadlineMs: 1 });
+
+describe("a call that a waiting shell can take", () => {
+  it("is bash with a script and nothing else", () => {
+    expect(parseShellCall(spec(["bash", "-c", "a"]))).toMatchObject({ script: "a" });
+    for (const argv of [
+      ["sh", "-c", "a"],
+      ["bash", "-c", "a", "b"],
+      ["bash", "a"],
+      ["bash", "-c"],
+    ] as const)
+      expect(parseShellCall(spec(argv))).toBeUndefined();
+  });
+
+  it("is short enough to be written in one piece", () => {
+    expect(parseShellCall(spec(["bash", "-c", "é".repeat(8192)]))).toBeDefined();
+    expect(parseShellCall(spec(["bash", "-c", "é".repeat(8193)]))).toBeUndefined();
+  });
+
+  it("tells the lengths of both parts in bytes", () => {
+    const text = scriptFor({ ...CALL, script: "echo é" }, { env: ENV, greeting: "g" }) ?? "";
+    const [, first = "", second = ""] = /^(\d+) (\d+)\n/.exec(text) ?? [];
+    const rest = Buffer.from(text).subarray(text.indexOf("\n") + 1);
+    expect(rest.length).toBe(Number(first) + Number(second));
+    expect(rest.subarray(Number(first)).toString()).toBe("echo é");
+  });
+
+  it.each([
+    ["another PATH", { ...ENV, PATH: "/usr/bin" }],
+    ["a file that shells read at their start", { ...ENV, BASH_ENV: "/x" }],
+    ["another language", { ...ENV, LC_ALL: "C" }],
+    ["a name that is no shell variable", { ...ENV, "a.b": "1" }],
+  ])("is none with %s", (_what, env) => {
+    expect(scriptFor({ ...CALL, env }, { env: ENV, greeting: "g" })).toBeUndefined();
+  });
+});

@@ -1,0 +1,61 @@
+import type { ExecSpec } from "../runtime.ts";
+
+/** A call that a waiting shell can take: `bash -c SCRIPT`. */
+export interface ShellCall {
+  readonly script: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+}
+
+/** Far below what a FIFO holds, so that a script is never written in part. */
+const MAX_SCRIPT_BYTES = 16 * 1024;
+
+/**
+ * What a waiting shell does: reads how long the two parts are that follow, in bytes, and does the first. It reads not one
+ * byte more: what comes behind is the input of the script.
+ */
+const LOADER =
+  'IFS= read -r N||exit;LC_ALL=C IFS= read -r -N "${N% *}" S||exit;' +
+  'LC_ALL=C IFS= read -r -N "${N#* }" BASH_EXECUTION_STRING||exit;eval "$S"';
+
+/** Variables that a shell acts upon when it starts, or that decide which shell it is. */
+const READ_AT_START =
+  /^(BASH.*|ENV|SHELLOPTS|POSIXLY_CORRECT|PATH|LANG|LANGUAGE|LC_.*|LD_.*|SHLVL|TZ|PS4|TURNBOX_EXEC)$/;
+const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** The command as a script for a shell, or undefined where it is something else, or too long. */
+export function parseShellCall({ argv, env, cwd }: ExecSpec): ShellCall | undefined {
+  const [program, option, script, ...rest] = argv;
+  if (program !== "bash" || option !== "-c" || script === undefined || rest.length > 0) return undefined;
+  if (Buffer.byteLength(script) > MAX_SCRIPT_BYTES) return undefined;
+  return { script, env, cwd };
+}
+
+/** The command of a shell that waits for a script. */
+export const waitingShell: readonly [string, ...string[]] = ["bash", "-c", LOADER];
+
+/**
+ * What makes a shell that waits in one environment do a call of another one, and say `greeting` on its standard output
+ * right before it does: without it, nothing of the script has run. Undefined where a shell that is there already would
+ * behave in another way than a new one.
+ */
+export function scriptFor(
+  call: ShellCall,
+  { env, greeting }: { readonly env: Readonly<Record<string, string>>; readonly greeting: string },
+): string | undefined {
+  const changed = Object.entries(call.env).filter(([name, value]) => env[name] !== value);
+  const removed = Object.keys(env).filter((name) => !(name in call.env));
+  const names = [...changed.map(([name]) => name), ...removed];
+  if (names.some((name) => !NAME.test(name) || READ_AT_START.test(name))) return undefined;
+  const prepare = [
+    `cd -- ${quote(call.cwd)} 2>/dev/null||exit 1`,
+    ["unset OLDPWD N S", ...removed].join(" "),
+    ...changed.filter(([name]) => name !== "PWD").map(([name, value]) => `export ${name}=${quote(value)}`),
+    "SECONDS=0",
+    `printf %s ${greeting}`,
+    'eval "$BASH_EXECUTION_STRING"',
+  ].join(";");
+  return `${Buffer.byteLength(prepare)} ${Buffer.byteLength(call.script)}\n${prepare}${call.script}`;
+}
+
+const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;

@@ -1,0 +1,120 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { describe, expect, it } from "@jest/globals";
+import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
+
+const WARM = { warmSessions: 2, warmRefillDelay: 0, warmRefillRate: 1000 };
+const CALL = { signal: SIGNAL };
+
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const deadlineMs = performance.now() + 10_000;
+  while (!(await condition())) {
+    if (performance.now() > deadlineMs) throw new Error("the condition did not come true in time");
+    await delay(5);
+  }
+}
+const isFull =
+  ({ host }: TestHost) =>
+  (): boolean =>
+    host.warm.stats().ready === WARM.warmSessions;
+
+describe("sessions that stand ready", () => {
+  it("are there before the first create, and nobody sees them", async () => {
+    await using test = await startTestHost(WARM);
+    await until(isFull(test));
+    expect(test.host.registry.all()).toEqual([]);
+    expect((await test.runtime.list(CALL)).length).toBe(2);
+    const stays = await test.host.records.call("listSessions", null);
+    expect(stays.map(({ phase, tenant }) => [phase.kind, tenant])).toEqual(Array(2).fill(["creating", ""]));
+  });
+
+  it("become what a create asks for, under its own name, with their container", async () => {
+    await using test = await startTestHost(WARM);
+    await until(isFull(test));
+    const before = await test.runtime.list(CALL);
+    const session = await test.create({
+      sessionId: "mine",
+      tenant: "t1",
+      labels: { a: "b" },
+      env: { KEY: "value" },
+      limits: { cpus: 2 },
+      time: { ttlMs: 60_000, idleTimeoutMs: null, onTimeout: "pause" },
+    });
+    expect(session.row).toMatchObject({
+      id: "mine",
+      tenant: "t1",
+      labels: { a: "b" },
+      env: { KEY: "value" },
+      limits: { cpus: 2 },
+      phase: { kind: "active" },
+      generation: 1,
+      turnCounter: 0,
+    });
+    expect(session.row.timing.expiresAtMs).toBe(session.row.createdAtMs + 60_000);
+    expect(before).toContain(session.row.container);
+    expect((await test.bash(session, "write a.txt hello")).exitCode).toBe(0);
+    expect(test.host.warm.stats()).toMatchObject({ hits: 1, misses: 0 });
+    await until(isFull(test));
+    await until(async () => {
+      const marked = (await test.storage.inventory(CALL)).find(({ token }) => token === session.row.token);
+      return marked?.marks["session_id"] === "mine" && marked.marks["tenant"] === "t1";
+    });
+  });
+
+  it("answer the same key with the same session", async () => {
+    await using test = await startTestHost(WARM);
+    await until(isFull(test));
+    const first = await test.create({ idempotencyKey: "k" });
+    expect((await test.create({ idempotencyKey: "k" })).row.token).toBe(first.row.token);
+    expect(test.host.warm.stats().hits).toBe(1);
+  });
+
+  it("are not used for other bounds of files, for networks, and where none is left", async () => {
+    await using test = await startTestHost({ ...WARM, warmRefillDelay: 3_600_000 });
+    await until(isFull(test));
+    await test.create({ quotaBytes: 1_000_000 });
+    const networkPolicy = {
+      allowPublicIngress: false,
+      allowOutbound: true,
+      allowList: ["example.org"],
+      denyList: [],
+      required: false,
+    };
+    await test.create({ networkPolicy });
+    expect(test.host.warm.stats()).toEqual({ ready: 2, hits: 0, misses: 2 });
+    await Promise.all([test.create(), test.create(), test.create()]);
+    expect(test.host.warm.stats()).toEqual({ ready: 0, hits: 2, misses: 3 });
+  });
+
+  it("are passed over where their sandbox has died", async () => {
+    await using test = await startTestHost({ ...WARM, warmRefillDelay: 3_600_000 });
+    await until(isFull(test));
+    for (const id of await test.runtime.list(CALL)) test.runtime.crash(id, "lost");
+    const session = await test.create();
+    expect((await test.bash(session, "write a.txt hello")).exitCode).toBe(0);
+    expect(session.row.generation).toBe(1);
+    expect(test.host.warm.stats()).toMatchObject({ ready: 0, hits: 0, misses: 1 });
+  });
+
+  it("go with the service, and those that a crash left go at the next start", async () => {
+    const first = await startTestHost(WARM);
+    await until(isFull(first));
+    const left = await first.runtime.list(CALL);
+    await using second = await first.restart();
+    await until(isFull(second));
+    await until(async () => (await second.runtime.list(CALL)).every((id) => !left.includes(id)));
+    await until(async () => (await second.storage.presence(CALL)).length === WARM.warmSessions);
+    const created = await second.create();
+    expect(left).not.toContain(created.row.container);
+  });
+
+  it("let their template go", async () => {
+    await using test = await startTestHost(WARM);
+    await until(isFull(test));
+    const [base] = await test.host.templates.list(CALL);
+    if (base === undefined) throw new Error("there is no template");
+    await test.host.warm.release(base);
+    expect(test.host.warm.stats().ready).toBe(0);
+    await test.host.templates.remove(base, CALL);
+    await expect(test.create()).rejects.toMatchObject({ reason: "TEMPLATE_NOT_FOUND" });
+  });
+});

@@ -1,0 +1,267 @@
+import { isDeepStrictEqual } from "node:util";
+import { type Clock, newSessionId } from "@turnbox/core";
+import type { Logger } from "pino";
+import { needsNetwork } from "../network/policy.ts";
+import type { Records } from "../record/records.ts";
+import type { ReceiptRow, SessionRow } from "../record/row.ts";
+import type { ContainerLimits, ExecSpec, Runtime } from "../runtime/runtime.ts";
+import type { BaseRef, Storage } from "../storage/storage.ts";
+import type { Containers } from "./container.ts";
+import type { SessionEvents } from "./events.ts";
+import type { Blueprint, Maker } from "./make.ts";
+import type { Registry } from "./registry.ts";
+import { placeMarks } from "./place-marks.ts";
+import { createSession } from "./session.ts";
+
+export interface WarmPoolOptions {
+  /** How many stand ready for each template that is in use; 0 makes none. */
+  readonly size: number;
+  /** How long the pool waits after a create before it makes another one: creates of a burst are not held up by it. */
+  readonly refillDelayMs: number;
+  /** Most that are made in a second. */
+  readonly refillPerSecond: number;
+}
+
+/**
+ * Sessions that stand ready before anybody asks for them: files cloned, container booted, shells waiting. They have no
+ * name, no tenant and have run nothing of anybody's; a create gives one its name and all that it asked for. On record
+ * they are sessions that are being made, so that a restart takes those away that a service has left.
+ */
+export interface WarmPool extends AsyncDisposable {
+  /** Makes no more, and leaves those that are ready as they are: what a crash does. */
+  abandon(): Promise<void>;
+  /**
+   * Makes one of them into this session, usable with one commit. Undefined where none is ready, or none could be made
+   * into it: bounds of files and networks are given when a session is made, and not later.
+   */
+  provide(wanted: Blueprint, receiptOf: ReceiptOf, call: Call): Promise<SessionRow | undefined>;
+  /** Says that sessions of this template will be asked for. */
+  expect(base: BaseRef): void;
+  /** Ends those of a template, or all: they stand on files that are to go, or have gone. */
+  release(base?: BaseRef): Promise<void>;
+  stats(): WarmStats;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+type ReceiptOf = (row: SessionRow) => ReceiptRow | undefined;
+
+interface Call {
+  readonly signal: AbortSignal;
+}
+
+export interface WarmStats {
+  readonly ready: number;
+  readonly hits: number;
+  readonly misses: number;
+}
+
+type Ready = SessionRow & { readonly container: string };
+
+/** Templates beyond these, the longest unused first, have none standing ready. */
+const MAX_TEMPLATES = 4;
+const MAKE_TIMEOUT_MS = 60_000;
+const DROP_TIMEOUT_MS = 15_000;
+const RETRY_MS = 10_000;
+const MS_PER_SECOND = 1000;
+
+export interface WarmPoolParts {
+  readonly maker: Pick<Maker, "make" | "handOver" | "discard">;
+  readonly registry: Pick<Registry, "find">;
+  readonly records: Records;
+  readonly storage: Pick<Storage, "markSession">;
+  readonly events: SessionEvents;
+  readonly containers: Containers;
+  readonly runtime: Runtime;
+  /** What sessions are bound by unless they ask for something else. */
+  readonly defaults: { readonly quotaBytes: number | null; readonly limits: ContainerLimits };
+  /** The call that most sessions begin with. */
+  readonly firstCall: ExecSpec;
+  /** Whether there is memory and space to spare. */
+  readonly hasRoom: () => Promise<boolean>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): WarmPool {
+  const { runtime, clock, log } = deps;
+  const ready = new Map<string, Ready[]>();
+  /** In the order of their last use. */
+  const wanted = new Map<string, BaseRef>();
+  const stop = new AbortController();
+  const isOver = (): boolean => stop.signal.aborted;
+  let wake = (_delayMs: number): void => undefined;
+  let hits = 0;
+  let misses = 0;
+
+  const want = (base: BaseRef, delayMs: number): void => {
+    wanted.delete(keyOf(base));
+    wanted.set(keyOf(base), base);
+    wake(delayMs);
+  };
+  const drop = async (row: Ready): Promise<void> => {
+    const call = { signal: AbortSignal.timeout(DROP_TIMEOUT_MS) };
+    await runtime.stop(row.container, call);
+    await deps.maker.discard(row);
+  };
+  const dropAll = async (keys: readonly string[]): Promise<void> => {
+    const rows = keys.flatMap((key) => ready.get(key) ?? []);
+    for (const key of keys) ready.delete(key);
+    await Promise.all(
+      rows.map((row) =>
+        drop(row).catch((err: unknown) => {
+          log.warn({ err, token: row.token }, "a session that stood ready is taken away at the next start");
+        }),
+      ),
+    );
+  };
+
+  const make = async (base: BaseRef): Promise<Ready> => {
+    const call = { signal: AbortSignal.any([stop.signal, AbortSignal.timeout(MAKE_TIMEOUT_MS)]) };
+    const made = await deps.maker.make({ ...blueprintOf(base), ...deps.defaults }, call);
+    const row = { ...made, container: deps.containers.newId() };
+    try {
+      // On record before the boot, as always: whoever finds the container knows whose it is.
+      await deps.records.call("commitSessions", { sessions: [row] });
+      const session = createSession(row, deps);
+      await deps.containers.boot(session, { head: session.head, id: row.container }, call);
+      await runtime.anticipate(row.container, deps.firstCall, call);
+      return row;
+    } catch (thrown) {
+      await drop(row);
+      throw thrown;
+    }
+  };
+
+  /** The template that lacks one most, of those used last. */
+  const lacking = (): BaseRef | undefined =>
+    [...wanted.values()]
+      .slice(-MAX_TEMPLATES)
+      .reverse()
+      .find((base) => (ready.get(keyOf(base))?.length ?? 0) < options.size);
+
+  /** Whether it may go on at once. */
+  const refillOne = async (base: BaseRef): Promise<boolean> => {
+    if (!(await deps.hasRoom())) {
+      await dropAll([...ready.keys()]);
+      return false;
+    }
+    const row = await make(base);
+    if (isOver()) await drop(row);
+    else ready.set(keyOf(base), [...(ready.get(keyOf(base)) ?? []), row]);
+    return true;
+  };
+  const nap = async (ms: number): Promise<void> => {
+    await clock.sleep(ms, { signal: stop.signal }).catch(() => undefined);
+  };
+  const refill = async (): Promise<void> => {
+    while (!isOver()) {
+      const base = lacking();
+      if (base === undefined) {
+        const woken = Promise.withResolvers<number>();
+        wake = woken.resolve;
+        await nap(await woken.promise);
+        continue;
+      }
+      const isFine = await refillOne(base).catch((err: unknown) => {
+        if (!isOver()) log.warn({ err, template: base.name }, "no session could be made ready");
+        return false;
+      });
+      await nap(isFine ? MS_PER_SECOND / options.refillPerSecond : RETRY_MS);
+    }
+  };
+  stop.signal.addEventListener("abort", () => {
+    wake(0);
+  });
+  const refilling = options.size > 0 ? refill() : Promise.resolve();
+
+  /** One that lives, out of the pool. */
+  const take = async (base: BaseRef, call: Call): Promise<Ready | undefined> => {
+    for (;;) {
+      const row = ready.get(keyOf(base))?.shift();
+      if (row === undefined) return undefined;
+      if ((await runtime.findDead([row.container], call)).length === 0) return row;
+      void drop(row).catch(() => undefined);
+    }
+  };
+  const become = async (row: Ready, blueprint: Blueprint, receiptOf: ReceiptOf, call: Call): Promise<SessionRow> => {
+    const isOwn = !isDeepStrictEqual(blueprint.limits, deps.defaults.limits);
+    if (isOwn) await runtime.limit(row.container, blueprint.limits, call);
+    return await deps.maker.handOver(row, blueprint, receiptOf);
+  };
+  /** What tells of a session where its record is lost may come a moment after it. */
+  const mark = (row: SessionRow, before: SessionRow): void => {
+    const told = placeMarks(before);
+    const news = Object.fromEntries(Object.entries(placeMarks(row)).filter(([key, value]) => told[key] !== value));
+    deps.storage
+      .markSession(row.token, news, { signal: AbortSignal.timeout(MAKE_TIMEOUT_MS) })
+      .catch((err: unknown) => {
+        log.warn({ err, sessionId: row.id }, "the files of a session do not tell of it");
+      });
+  };
+
+  return {
+    provide: async (blueprint, receiptOf, call) => {
+      const { base, origin, quotaBytes, networkPolicy } = blueprint;
+      if (options.size === 0 || origin.kind !== "base") return undefined;
+      want(base, options.refillDelayMs);
+      const fits = quotaBytes === deps.defaults.quotaBytes && !needsNetwork(networkPolicy);
+      const row = fits ? await take(base, call) : undefined;
+      if (row === undefined) {
+        misses += 1;
+        return undefined;
+      }
+      try {
+        const made = await become(row, blueprint, receiptOf, call);
+        const session = deps.registry.find(made.id);
+        if (session !== undefined) deps.containers.adopt(session, row.container);
+        mark(made, row);
+        hits += 1;
+        return made;
+      } catch (thrown) {
+        await drop(row);
+        throw thrown;
+      }
+    },
+    expect: (base) => {
+      want(base, 0);
+    },
+    release: async (base) => {
+      if (base === undefined) {
+        await dropAll([...ready.keys()]);
+        return;
+      }
+      wanted.delete(keyOf(base));
+      await dropAll([keyOf(base)]);
+    },
+    stats: () => ({ ready: [...ready.values()].reduce((sum, rows) => sum + rows.length, 0), hits, misses }),
+    abandon: async () => {
+      stop.abort();
+      await refilling;
+    },
+    [Symbol.asyncDispose]: async () => {
+      stop.abort();
+      await refilling;
+      await dropAll([...ready.keys()]);
+    },
+  };
+}
+
+const keyOf = ({ name, digest }: BaseRef): string => `${name}@${digest}`;
+
+/** Nobody's session yet: its name is random, and no tenant has the empty name. */
+function blueprintOf(base: BaseRef): Omit<Blueprint, "quotaBytes" | "limits"> {
+  return {
+    id: newSessionId(),
+    tenant: "",
+    base,
+    origin: { kind: "base", base },
+    labels: {},
+    env: {},
+    time: { ttlMs: null, idleTimeoutMs: null, onTimeout: "destroy" },
+    ports: [],
+    networkPolicy: null,
+    forkedFrom: null,
+    refquotaBytes: null,
+    turnCounter: 0,
+  };
+}
