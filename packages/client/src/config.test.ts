@@ -34,6 +34,7 @@ describe("parseEnvironment", () => {
     const parsed = parseEnvironment({ TURNBOX_HOME: "", TURNBOX_PORT: "" });
     expect(parsed).toEqual({
       home: join(homedir(), ".turnbox"),
+      server: {},
       color: "allowed",
       charset: "ascii",
       variables: { TURNBOX_HOME: "", TURNBOX_PORT: "" },
@@ -49,6 +50,19 @@ describe("parseEnvironment", () => {
     });
     expect(parsed).toMatchObject({ home: join(process.cwd(), "some/where"), port: 7800, color: "refused" });
     expect(parsed.variables).not.toHaveProperty("GONE");
+  });
+
+  it.each([
+    [{}, "allowed"],
+    [{ NO_COLOR: "" }, "allowed"],
+    [{ NO_COLOR: "1" }, "refused"],
+    [{ TERM: "dumb" }, "refused"],
+    [{ FORCE_COLOR: "1", NO_COLOR: "1" }, "forced"],
+    [{ FORCE_COLOR: "" }, "forced"],
+    [{ FORCE_COLOR: "0" }, "refused"],
+    [{ FORCE_COLOR: "false" }, "refused"],
+  ])("reads of %j that colours are %s", (variables, color) => {
+    expect(parseEnvironment(variables).color).toBe(color);
   });
 
   it.each([
@@ -79,6 +93,13 @@ describe("resolveUrl", () => {
     );
   });
 
+  it("takes TURNBOX_URL before anything of this machine, and --url before that", () => {
+    const variables = { TURNBOX_URL: "https://box.example", TURNBOX_PORT: "7802" };
+    expect(resolveUrl({}, environment(variables))).toBe("https://box.example");
+    expect(resolveUrl({ url: "http://127.0.0.1:1" }, environment(variables))).toBe("http://127.0.0.1:1");
+    expect(resolveUrl({}, environment({ TURNBOX_URL: "" }))).toBe("http://127.0.0.1:7700");
+  });
+
   it.each(["", "not json", "[]", "null", '{"url":1}', '{"url":"http://x","pid":1}', '{"url":"http://x","pid":"9"}'])(
     "says that the record %j is broken",
     async (record) => {
@@ -100,6 +121,25 @@ describe("resolveServer", () => {
     expect(resolveServer({}, environment()).token).toBe("from-home");
     expect(resolveServer({ tokenFile }, environment()).token).toBe("from-file");
     expect(resolveServer({ tokenFile, token: "given" }, environment()).token).toBe("given");
+  });
+
+  it("takes TURNBOX_TOKEN, then TURNBOX_TOKEN_FILE, where no option says otherwise", async () => {
+    await writeToken("from-home\n");
+    const tokenFile = join(home, "other");
+    await writeFile(tokenFile, "from-file\n");
+    const file = { TURNBOX_TOKEN_FILE: tokenFile };
+    const both = { ...file, TURNBOX_TOKEN: "from-variable" };
+    expect(resolveServer({}, environment(file)).token).toBe("from-file");
+    expect(resolveServer({}, environment(both)).token).toBe("from-variable");
+    expect(resolveServer({ tokenFile }, environment({ TURNBOX_TOKEN: "from-variable" })).token).toBe("from-file");
+    expect(resolveServer({ token: "given" }, environment(both)).token).toBe("given");
+    expect(resolveServer({}, environment({ ...both, TURNBOX_URL: "https://box.example" }))).toEqual({
+      url: "https://box.example",
+      token: "from-variable",
+    });
+    expect(() => resolveServer({}, environment({ TURNBOX_TOKEN_FILE: join(home, "nope") }))).toThrow(
+      /^TURNBOX_TOKEN_FILE: /,
+    );
   });
 
   it("gives the home's token to this machine only", async () => {

@@ -14,8 +14,10 @@ export interface Environment {
   readonly home: string;
   /** From TURNBOX_PORT; 0 lets the server choose. */
   readonly port?: number;
-  /** Whether NO_COLOR asks for plain text. */
-  readonly color: "allowed" | "refused";
+  /** From TURNBOX_URL, TURNBOX_TOKEN and TURNBOX_TOKEN_FILE: what is used where nobody says anything else. */
+  readonly server: ServerFlags;
+  /** Colours are for terminals, unless NO_COLOR, FORCE_COLOR or a terminal that knows none says otherwise. */
+  readonly color: "allowed" | "refused" | "forced";
   /** What the locale's character set can show. */
   readonly charset: Charset;
   /** All variables, for the programs that the CLI starts. */
@@ -26,16 +28,29 @@ export interface Environment {
 export function parseEnvironment(variables: Readonly<Record<string, string | undefined>>): Environment {
   const home = variables["TURNBOX_HOME"];
   const port = variables["TURNBOX_PORT"];
-  const noColor = variables["NO_COLOR"];
   return {
     home: home === undefined || home === "" ? join(homedir(), ".turnbox") : resolve(home),
     ...(port === undefined || port === "" ? {} : { port: parsePort(port, "TURNBOX_PORT") }),
-    color: noColor === undefined || noColor === "" ? "allowed" : "refused",
+    server: {
+      ...(isSet(variables["TURNBOX_URL"]) ? { url: variables["TURNBOX_URL"] } : {}),
+      ...(isSet(variables["TURNBOX_TOKEN"]) ? { token: variables["TURNBOX_TOKEN"] } : {}),
+      ...(isSet(variables["TURNBOX_TOKEN_FILE"]) ? { tokenFile: variables["TURNBOX_TOKEN_FILE"] } : {}),
+    },
+    color: colorOf(variables),
     charset: charsetOf(variables),
     variables: Object.fromEntries(
       Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined),
     ),
   };
+}
+
+const isSet = (value: string | undefined): value is string => value !== undefined && value !== "";
+
+/** FORCE_COLOR goes first, as in Node; 0 and false turn colours off. */
+function colorOf(variables: Readonly<Record<string, string | undefined>>): Environment["color"] {
+  const forced = variables["FORCE_COLOR"];
+  if (forced !== undefined) return forced === "0" || forced === "false" ? "refused" : "forced";
+  return (variables["NO_COLOR"] ?? "") !== "" || variables["TERM"] === "dumb" ? "refused" : "allowed";
 }
 
 /** By the rule of locales: the first of these that says anything decides. */
@@ -57,22 +72,32 @@ export interface ServerFlags {
   readonly tokenFile?: string;
 }
 
+/** What a program says about the server. */
+export interface ServerWish extends ServerFlags {
+  readonly home?: string;
+  /** The environment variables; the process's own unless given. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+/** Where the library finds the server. A home that is named means its own server, whatever the environment says. */
+export function resolveTurnbox({ home, env = process.env, ...flags }: ServerWish): Endpoint {
+  const variables = home === undefined ? env : { TURNBOX_HOME: home };
+  return resolveServer(flags, parseEnvironment(variables));
+}
+
 /**
- * Where the server is: `--url`, else TURNBOX_PORT on this machine, else what the home's server wrote down, else port 7700.
- * The token: `--token`, else `--token-file`, else the home's. The home's token goes to this machine only.
+ * Where the server is: `--url`, else TURNBOX_URL, else TURNBOX_PORT on this machine, else what the home's server wrote down,
+ * else port 7700. The token: `--token`, else `--token-file`, else TURNBOX_TOKEN, else the file of TURNBOX_TOKEN_FILE, else
+ * the home's. The home's token goes to this machine only.
  */
 export function resolveServer(flags: ServerFlags, environment: Environment): Endpoint {
   const url = resolveUrl(flags, environment);
-  if (flags.token !== undefined) return { url, token: flags.token };
-  if (flags.tokenFile !== undefined) {
-    const token = readTokenFile(flags.tokenFile);
-    if (token === undefined) throw invalidArgument("token-file", `there is no file ${flags.tokenFile}`);
-    return { url, token };
-  }
+  const given = givenToken(flags, "token-file") ?? givenToken(environment.server, "TURNBOX_TOKEN_FILE");
+  if (given !== undefined) return { url, token: given };
   if (!isLoopback(url)) {
     throw new SandboxError(
       "UNAUTHENTICATED",
-      `${url} is not this machine: give its token with --token or --token-file`,
+      `${url} is not this machine: give its token with --token, --token-file or TURNBOX_TOKEN`,
       {
         metadata: { url },
       },
@@ -87,9 +112,18 @@ export function resolveServer(flags: ServerFlags, environment: Environment): End
   return { url, token };
 }
 
+/** The token that flags or variables name; `field` is what the file's name is called there. */
+function givenToken({ token, tokenFile }: ServerFlags, field: string): string | undefined {
+  if (token !== undefined || tokenFile === undefined) return token;
+  const read = readTokenFile(tokenFile);
+  if (read === undefined) throw invalidArgument(field, `there is no file ${tokenFile}`);
+  return read;
+}
+
 /** The address alone, for what is asked without a token. */
 export function resolveUrl(flags: ServerFlags, environment: Environment): string {
-  if (flags.url !== undefined) return parseServiceUrl(flags.url);
+  const url = flags.url ?? environment.server.url;
+  if (url !== undefined) return parseServiceUrl(url);
   if (environment.port !== undefined && environment.port !== 0) return `http://127.0.0.1:${String(environment.port)}`;
   const record = readServerRecord(environment.home);
   return record === undefined ? `http://127.0.0.1:${String(DEFAULT_PORT)}` : parseServiceUrl(record.url);

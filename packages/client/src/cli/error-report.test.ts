@@ -46,6 +46,15 @@ describe("formatError", () => {
       `SANDBOX_NOT_FOUND: no sandbox x\nremedy: ${ERROR_TABLE.SANDBOX_NOT_FOUND.remedy}\n`,
     );
   });
+
+  it("is broken between words on a terminal, with nothing that would act upon it, and elsewhere left as it is", () => {
+    const error = new SandboxError("INTERNAL", "the\u001b[2J answer is not what was asked for");
+    const remedy = "Try again.";
+    expect(formatError(error, { stream: { isTTY: true, columns: 31 }, remedy })).toBe(
+      "INTERNAL: the\\u{001b}[2J answer\n  is not what was asked for\nremedy: Try again.\n",
+    );
+    expect(formatError(error, { stream: {}, remedy })).toContain("\u001b[2J answer is not what was asked for\n");
+  });
 });
 
 describe("remedyOf", () => {

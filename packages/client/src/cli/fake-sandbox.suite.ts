@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { SandboxError, toConnectError } from "@turnbox/core";
-import { FileService, FileType } from "@turnbox/protocol/turnbox/host/v1/file_pb";
+import { FileEventKind, FileService, FileType } from "@turnbox/protocol/turnbox/host/v1/file_pb";
 import {
   type LaunchProcessRequest,
   ProcessExitReason,
@@ -83,6 +83,7 @@ export function routeSandbox(router: ConnectRouter, sandbox: FakeSandbox): void 
       sandbox.launched.push(request);
       return { process: describe(ProcessState.RUNNING) };
     },
+    getProcessStatus: () => ({ process: describe(ProcessState.RUNNING) }),
     listProcesses: () => ({ processes: [describe(ProcessState.RUNNING)] }),
     killProcess: ({ signal }) => {
       sandbox.signals.push(signal);
@@ -131,16 +132,24 @@ export function routeSandbox(router: ConnectRouter, sandbox: FakeSandbox): void 
       if (file === undefined) throw missing(path);
       return { entry: { path, type: FileType.FILE, sizeBytes: BigInt(file.content.length), mode: file.mode } };
     },
-    async *readFile({ path }) {
+    async *readFile({ path, offset, limitBytes }) {
       const file = sandbox.files.get(path);
       if (file === undefined) throw missing(path);
-      const half = Math.floor(file.content.length / 2);
+      const start = Number(offset);
+      const wanted = file.content.subarray(start, limitBytes === 0n ? undefined : start + Number(limitBytes));
+      const half = Math.floor(wanted.length / 2);
       yield {
         entry: { path, type: FileType.FILE, sizeBytes: BigInt(file.content.length), mode: file.mode },
-        data: file.content.subarray(0, half),
+        data: wanted.subarray(0, half),
       };
       if (sandbox.breakAfterBytes.shift() !== undefined) throw broken();
-      yield await Promise.resolve({ data: file.content.subarray(half) });
+      yield await Promise.resolve({ data: wanted.subarray(half) });
+    },
+    async *watchDirectory({ path }) {
+      yield { kind: FileEventKind.STARTED, path };
+      if (sandbox.breakAfterBytes.shift() !== undefined) throw broken();
+      yield { kind: FileEventKind.CREATED, path: `${path}/new` };
+      await sandbox.ended;
     },
     writeFile: async (parts) => {
       const header = { path: "", mode: 0 };

@@ -28,8 +28,10 @@ import {
 } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
 import {
   type ExecuteToolRequest,
+  type ExecuteToolResponseSchema,
   ExitReason,
   OutputStream,
+  type ToolSchema,
   ToolService,
 } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import { NOW_MS, type Services } from "./cli-harness.suite.ts";
@@ -51,8 +53,12 @@ export interface World extends FleetWorld {
   imported: { name: string; key: string; bytes: number; largest: number };
   deleted: string[];
   looksUntilGone: number;
-  exit: { exitCode?: number; exitReason: ExitReason; content?: string };
+  exit: Omit<MessageInitShape<typeof ExecuteToolResponseSchema>, "$typeName" | "$unknown" | "toolCallId">;
+  /** The catalog. */
+  tools: readonly MessageInitShape<typeof ToolSchema>[];
   hold: Promise<void>;
+  /** What the list of sandboxes waits for. */
+  onList: () => Promise<void>;
   unreachableInstances: string[];
   lifetimes: Pick<CreateSandboxRequest, "ttl" | "idleTimeout" | "onTimeout">[];
   forked: ForkSandboxRequest[];
@@ -82,7 +88,9 @@ export const newWorld = (): World => ({
   deleted: [],
   looksUntilGone: 2,
   exit: { exitCode: 0, exitReason: ExitReason.EXITED },
+  tools: TOOLS,
   hold: Promise.resolve(),
+  onList: () => Promise.resolve(),
   unreachableInstances: [],
   ...newFleetWorld([HOST_URL]),
   lifetimes: [],
@@ -169,7 +177,8 @@ export const createServices = (world: World): Services => ({
         return { sandboxId: "fleet:i1:new", sandbox: { sandboxId: "fleet:i1:new", name } };
       },
       // One sandbox on each page, so that paging is walked.
-      listSandboxes: ({ page }) => {
+      listSandboxes: async ({ page }) => {
+        await world.onList();
         const index = Number(page?.pageToken ?? "") || 0;
         const next = index + 1 < world.sandboxes.length ? String(index + 1) : "";
         return {
@@ -177,6 +186,11 @@ export const createServices = (world: World): Services => ({
           page: { nextPageToken: next },
           unreachableInstances: world.unreachableInstances,
         };
+      },
+      getSandbox: ({ sandboxId }) => {
+        const sandbox = world.sandboxes.find((one) => one.sandboxId === sandboxId);
+        if (sandbox === undefined) throw refuse(new SandboxError("SANDBOX_NOT_FOUND", `no sandbox ${sandboxId}`));
+        return { sandbox };
       },
       connectSandbox: ({ sandboxId }) => {
         if (!world.sandboxes.some((sandbox) => sandbox.sandboxId === sandboxId)) {
@@ -226,11 +240,11 @@ export const createServices = (world: World): Services => ({
         const bytes = (text: string) => new TextEncoder().encode(text);
         yield { event: { case: "progress", value: { stream: OutputStream.STDOUT, data: bytes("out ") } } };
         yield { event: { case: "progress", value: { stream: OutputStream.STDERR, data: bytes("err") } } };
-        yield { event: { case: "progress", value: { stream: OutputStream.STDOUT, data: bytes("more") } } };
+        yield { event: { case: "progress", value: { stream: OutputStream.STDOUT, data: bytes("more"), offset: 4n } } };
         await world.hold;
         yield { event: { case: "response", value: { toolCallId: call?.toolCallId ?? "", ...world.exit } } };
       },
-      listTools: () => ({ tools: TOOLS }),
+      listTools: () => ({ tools: [...world.tools] }),
       executeTool: async (call) => {
         world.executed.push(call);
         await world.hold;
@@ -244,9 +258,14 @@ export const createServices = (world: World): Services => ({
     router.service(SnapshotService, {
       turnComplete: ({ outcome }) => {
         world.outcomes.push(outcome);
-        return { snapshotId: "s4", turnNumber: 4, generation: 1, spaceUsedBytes: 9n };
+        const snapshot = { snapshotId: "s4", kind: SnapshotKind.TURN, turnNumber: 4, outcome, head: true };
+        return { snapshotId: "s4", turnNumber: 4, generation: 1, spaceUsedBytes: 9n, snapshot };
       },
-      listSnapshots: () => ({ snapshots: [...world.snapshots.list] }),
+      listSnapshots: ({ kinds }) => ({
+        snapshots: world.snapshots.list.filter(
+          ({ kind = SnapshotKind.UNSPECIFIED }) => kinds.length === 0 || kinds.includes(kind),
+        ),
+      }),
       createSnapshot: ({ name }) => {
         world.snapshots.created.push(name);
         return { snapshot: { snapshotId: "n9", kind: SnapshotKind.NAMED, name, generation: 1, head: true } };

@@ -75,7 +75,7 @@ try {
 } catch (thrown) {
   const error = SandboxError.from(thrown);
   const format = process.argv.includes("--json") ? "json" : "text";
-  const environment: Environment = { home: "", color: "refused", charset: "ascii", variables: {} };
+  const environment: Environment = { home: "", server: {}, color: "refused", charset: "ascii", variables: {} };
   await createOutput({ stdout: process.stdout, stderr: process.stderr, environment }, format).error(error);
   process.exitCode = exitCodeOf(error);
 }

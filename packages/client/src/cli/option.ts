@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { invalidArgument } from "@turnbox/core";
 import type { ServerFlags } from "../config.ts";
 
@@ -13,20 +13,30 @@ export function withOutputOption(command: Command): Command {
   return command.option("--json", "print one JSON object, for errors too");
 }
 
+const SERVER_OPTIONS: readonly (readonly [flags: string, description: string])[] = [
+  ["--url <url>", "the server's address (default: TURNBOX_URL, else the server of TURNBOX_HOME and TURNBOX_PORT)"],
+  ["--token <token>", "the server's token (default: TURNBOX_TOKEN, else the one in TURNBOX_HOME)"],
+  ["--token-file <path>", "a file that holds the token (default: TURNBOX_TOKEN_FILE)"],
+];
+
 export function withServerOptions(command: Command): Command {
-  return withOutputOption(command)
-    .option("--url <url>", "the server's address (default: the server of TURNBOX_HOME and TURNBOX_PORT)")
-    .option("--token <token>", "the server's token (default: the one in TURNBOX_HOME)")
-    .option("--token-file <path>", "a file that holds the token");
+  withOutputOption(command);
+  for (const [flags, description] of SERVER_OPTIONS)
+    command.addOption(new Option(flags, description).helpGroup("Which server:"));
+  return command;
 }
 
-/** Examples under a verb's `--help`: what to type, and what it does. */
+const EXAMPLE_COLUMNS = 80;
+
+/** Examples under a verb's `--help`: what to type, and what it does. Side by side where all of them fit. */
 export function withExamples(
   command: Command,
   examples: readonly (readonly [typed: string, effect: string])[],
 ): Command {
   const width = Math.max(...examples.map(([typed]) => typed.length));
-  const lines = examples.map(([typed, effect]) => `  $ ${typed.padEnd(width)}   # ${effect}`);
+  const side = examples.map(([typed, effect]) => `  $ ${typed.padEnd(width)}   # ${effect}`);
+  const stacked = examples.map(([typed, effect]) => `  # ${effect}\n  $ ${typed}`);
+  const lines = side.every((line) => line.length <= EXAMPLE_COLUMNS) ? side : stacked;
   return command.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
 }
 

@@ -1,10 +1,9 @@
 import type { SandboxError } from "@turnbox/core";
 import type { Charset } from "../config.ts";
 import { formatError, toErrorReport } from "./error-report.ts";
+import type { TableLook } from "./format/table.ts";
+import { createStyle, type Style } from "./style.ts";
 import { type Surroundings, writeTo } from "./surroundings.ts";
-
-const COLORS = { red: 31, green: 32, yellow: 33, magenta: 35, cyan: 36 } as const;
-export type Color = keyof typeof COLORS;
 
 export type OutputFormat = "text" | "json";
 
@@ -14,30 +13,34 @@ export interface Result {
   readonly text: string;
 }
 
-/** How a verb speaks. Results and JSON errors go to stdout; everything else goes to stderr. */
-export interface Output {
+/** How a verb speaks. Results and JSON errors go to stdout; everything else goes to stderr. The style is that of stdout. */
+export interface Output extends Style {
   readonly format: OutputFormat;
   result(result: Result): Promise<void>;
   /** Progress for people; silent under `--json`. */
   note(line: string): Promise<void>;
   /** `remedy` stands in for the error's own. */
   error(error: SandboxError, remedy?: string): Promise<void>;
-  /** Bold where stdout is a terminal that may be coloured, plain elsewhere. */
-  bold(text: string): string;
-  /** Coloured under the same condition. */
-  paint(color: Color, text: string): string;
   /** Whether stdout is a terminal. */
   readonly to: "terminal" | "elsewhere";
+  /** Characters on a line of stdout where it is a terminal that knows its size. */
+  readonly columns: number | undefined;
   /** What stdout shows well: more than ASCII only on a terminal whose locale says so. */
   readonly charset: Charset;
 }
+
+/** How a table looks on stdout. */
+export const tableLook = (output: Pick<Output, keyof Style | "columns">): TableLook => ({
+  style: output,
+  columns: output.columns,
+});
 
 export function createOutput(
   { stdout, stderr, environment }: Pick<Surroundings, "stdout" | "stderr" | "environment">,
   format: OutputFormat,
 ): Output {
-  const styled = stdout.isTTY === true && environment.color === "allowed";
   return {
+    ...createStyle(stdout, environment),
     format,
     result: async ({ json, text }) => {
       await writeTo(stdout, format === "json" ? `${JSON.stringify(json)}\n` : text);
@@ -47,11 +50,11 @@ export function createOutput(
     },
     error: async (error, remedy) => {
       if (format === "json") await writeTo(stdout, `${JSON.stringify(toErrorReport(error, remedy))}\n`);
-      else await writeTo(stderr, formatError(error, remedy));
+      else
+        await writeTo(stderr, formatError(error, { stream: stderr, style: createStyle(stderr, environment), remedy }));
     },
-    bold: (text) => (styled ? `\u001b[1m${text}\u001b[22m` : text),
-    paint: (color, text) => (styled ? `\u001b[${String(COLORS[color])}m${text}\u001b[39m` : text),
     to: stdout.isTTY === true ? "terminal" : "elsewhere",
+    columns: stdout.isTTY === true && stdout.columns !== 0 ? stdout.columns : undefined,
     charset: stdout.isTTY === true ? environment.charset : "ascii",
   };
 }

@@ -1,7 +1,9 @@
 import { Command } from "commander";
+import { withHelpLook } from "./help/help-look.ts";
 import type { Invocation } from "./invocation.ts";
 import { registerAttach } from "./verb/attach.ts";
 import { registerCat } from "./verb/cat.ts";
+import { registerComplete, registerCompletion } from "./verb/completion.ts";
 import { registerConnect } from "./verb/connect.ts";
 import { registerCp } from "./verb/cp.ts";
 import { registerCreate } from "./verb/create.ts";
@@ -12,10 +14,12 @@ import { registerExec } from "./verb/exec.ts";
 import { registerExtend } from "./verb/extend.ts";
 import { registerFleet } from "./verb/fleet.ts";
 import { registerFork } from "./verb/fork.ts";
+import { registerHelp } from "./verb/help.ts";
 import { registerKill } from "./verb/kill.ts";
 import { registerLog } from "./verb/log.ts";
 import { registerLogs } from "./verb/logs.ts";
 import { registerLs } from "./verb/ls.ts";
+import { registerMcp } from "./verb/mcp.ts";
 import { registerNet } from "./verb/net.ts";
 import { registerPause, registerResume } from "./verb/pause.ts";
 import { registerPort } from "./verb/port.ts";
@@ -36,65 +40,57 @@ import { registerUndo } from "./verb/undo.ts";
 import { registerUp } from "./verb/up.ts";
 import { registerWrite } from "./verb/write.ts";
 
-/** The verbs, in the order of `--help`. */
-const VERBS = [
-  registerUp,
-  registerDown,
-  registerReset,
-  registerDoctor,
-  registerCreate,
-  registerLs,
-  registerConnect,
-  registerExec,
-  registerShell,
-  registerRun,
-  registerPs,
-  registerLogs,
-  registerAttach,
-  registerKill,
-  registerTools,
-  registerTool,
-  registerCp,
-  registerCat,
-  registerWrite,
-  registerNet,
-  registerPort,
-  registerTurn,
-  registerSnapshot,
-  registerLog,
-  registerDiff,
-  registerRollback,
-  registerUndo,
-  registerFork,
-  registerPause,
-  registerResume,
-  registerExtend,
-  registerStats,
-  registerRepair,
-  registerRm,
-  registerTemplate,
-  registerFleet,
-];
+type Register = (program: Command, invocation: Invocation) => void;
+
+/** The verbs by topic, in the order of `--help`. */
+const VERBS: Readonly<Record<string, readonly Register[]>> = {
+  "Server:": [registerUp, registerDown, registerReset, registerDoctor],
+  "Sandboxes:": [
+    registerCreate,
+    registerLs,
+    registerConnect,
+    registerPause,
+    registerResume,
+    registerExtend,
+    registerStats,
+    registerRepair,
+    registerRm,
+  ],
+  "Commands and processes:": [
+    registerExec,
+    registerShell,
+    registerRun,
+    registerPs,
+    registerLogs,
+    registerAttach,
+    registerKill,
+  ],
+  "Turns:": [registerTurn, registerSnapshot, registerLog, registerDiff, registerRollback, registerUndo, registerFork],
+  "Files:": [registerCp, registerCat, registerWrite],
+  "Tools for agents:": [registerTools, registerTool, registerMcp],
+  "Network:": [registerNet, registerPort],
+  "Templates and machines:": [registerTemplate, registerFleet],
+  "Help:": [registerHelp, registerCompletion, registerComplete],
+};
 
 /** The whole command line. Parsing throws `CommanderError` instead of ending the process, and reports nothing itself. */
 export function createProgram(invocation: Invocation): Command {
-  const { version, stdout } = invocation.surroundings;
-  const program = new Command("turnbox")
+  const { version } = invocation.surroundings;
+  const program = withHelpLook(new Command("turnbox"), invocation.surroundings)
+    .usage("[options] <verb>")
     .description("Sandboxes for AI agents in which every turn is a snapshot.")
     .version(version, "-V, --version", "print the version")
     .helpOption("-h, --help", "print help, with examples for each verb")
     .exitOverride()
-    .configureOutput({
-      writeOut: (text) => stdout.write(text, () => undefined),
-      // Usage errors are reported by whoever parses, in the wanted format.
-      writeErr: () => undefined,
-    })
     .addHelpText(
       "after",
       "\nID is a sandbox's full id, a unique prefix of its session part, or its name.\n" +
-        "Exit codes: 0 done, 1 failed, 2 usage, 3 no server, 4 not found; exec, run, shell and attach pass the command's,\n" +
-        "and have 125 for failures of their own.",
+        "`turnbox VERB --help` has examples; `turnbox help exit-codes` and `turnbox help\n" +
+        "environment` say what the exit codes mean and which variables are read.",
     );
-  for (const register of VERBS) register(program, invocation);
+  for (const [topic, verbs] of Object.entries(VERBS)) {
+    program.commandsGroup(topic);
+    for (const register of verbs) register(program, invocation);
+  }
   return program;
 }

@@ -1,32 +1,30 @@
 import { CommanderError } from "commander";
 import { SandboxError } from "@turnbox/core";
-import { EXEC_EXIT, EXIT, exitCodeOf } from "./exit-code.ts";
+import { EXEC_EXIT, EXIT, exitCodeOf, PASSING_VERBS } from "./exit-code.ts";
+import { findCommand } from "./help/find-command.ts";
 import { createInvocation } from "./invocation.ts";
 import { createOutput } from "./output.ts";
 import { createProgram } from "./program.ts";
 import type { Surroundings } from "./surroundings.ts";
 
-const UNKNOWN_COMMAND = "commander.unknownCommand";
-/** Verbs whose exit code is that of a command in a sandbox; their own failures have one that commands do not use. */
-const PASSING_VERBS: ReadonlySet<string> = new Set(["exec ", "run ", "shell ", "attach "]);
+/** Their own failures have an exit code that commands do not use. */
+const PASSING: ReadonlySet<string | undefined> = new Set(PASSING_VERBS);
 
 /** Runs one command line (without `node` and the script) to its end and answers with the exit code. Never throws. */
 export async function runCli(args: readonly string[], surroundings: Surroundings): Promise<number> {
   const invocation = createInvocation(surroundings);
+  const program = createProgram(invocation);
   try {
-    await createProgram(invocation).parseAsync([...args], { from: "user" });
+    await program.parseAsync([...args], { from: "user" });
     return invocation.exitCode();
   } catch (thrown) {
     if (thrown instanceof CommanderError && thrown.exitCode === 0) return EXIT.ok;
     const isUsage = thrown instanceof CommanderError;
     const error = isUsage ? usageError(thrown) : named(thrown);
-    const remedy = isUsage
-      ? `Run \`turnbox ${thrown.code === UNKNOWN_COMMAND ? "" : verbOf(args)}--help\`.`
-      : undefined;
+    const { path } = findCommand(program, ownArgs(args));
+    const remedy = isUsage ? `Run \`${["turnbox", ...path, "--help"].join(" ")}\`.` : undefined;
     await createOutput(surroundings, wantsJson(args) ? "json" : "text").error(error, remedy);
-    return PASSING_VERBS.has(verbOf(args)) && error.reason !== "CANCELLED"
-      ? EXEC_EXIT.turnboxFailed
-      : exitCodeOf(error);
+    return PASSING.has(path[0]) && error.reason !== "CANCELLED" ? EXEC_EXIT.turnboxFailed : exitCodeOf(error);
   }
 }
 
@@ -49,8 +47,3 @@ const ownArgs = (args: readonly string[]): readonly string[] =>
 
 /** Known without parsing, because what cannot be parsed is reported in the wanted format too. */
 const wantsJson = (args: readonly string[]): boolean => ownArgs(args).includes("--json");
-
-const verbOf = (args: readonly string[]): string => {
-  const first = ownArgs(args)[0];
-  return first === undefined || first.startsWith("-") ? "" : `${first} `;
-};

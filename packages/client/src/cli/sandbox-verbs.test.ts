@@ -162,6 +162,24 @@ describe("turnbox run, ps, logs, attach and kill", () => {
     expect(ran.stderr).toContain("4 bytes of older output are gone");
   });
 
+  it("follows output as an object on each line under --json", async () => {
+    sandbox.output = "one\ntwo\n";
+    sandbox.goneBytes = 4;
+    sandbox.exitCode = 3;
+    sandbox.end();
+    const lines = (await harness.run(["logs", "web", "1a", "-f", "--json"])).stdout.trimEnd().split("\n");
+    expect(lines.map((line): unknown => JSON.parse(line))).toMatchObject([
+      { event: "dropped", offset: 0, bytes: 4 },
+      { event: "output", offset: 4, text: "two\n" },
+      { event: "ended", sandboxId: "fleet:i1:abc123", process: { processId: "1abc" }, exitCode: 3, nextOffset: 8 },
+    ]);
+    const attached = await harness.run(["attach", "web", "1a", "--json", "--from", "4"], { stdin: "typed" });
+    expect(attached).toMatchObject({ exitCode: 3, stderr: "" });
+    expect(sandbox.typed).toBe("typed");
+    const [first, last] = attached.stdout.trimEnd().split("\n");
+    expect([JSON.parse(first ?? ""), JSON.parse(last ?? "")]).toMatchObject([{ text: "two\n" }, { event: "ended" }]);
+  });
+
   it("types each byte once, also where an answer was lost", async () => {
     sandbox.lostAnswers = 2;
     sandbox.output = "seen before";

@@ -39,6 +39,12 @@ export interface Surroundings {
   readonly connect: ConnectionFactory;
 }
 
+const USUAL_COLUMNS = 80;
+
+/** Characters on a line of the stream; a terminal that does not know its size says 0. */
+export const columnsOf = ({ columns = 0 }: Pick<OutputStream, "columns">): number =>
+  columns === 0 ? USUAL_COLUMNS : columns;
+
 /** Writes all of it before it resolves. */
 export async function writeTo(stream: OutputStream, bytes: string | Uint8Array): Promise<void> {
   await new Promise<void>((resolve, reject) => {

@@ -235,6 +235,12 @@ export const ERROR_TABLE = {
     "Nothing is at this path.",
     "List the directory and use a path from there.",
   ),
+  FILE_CHANGED: row(
+    Code.Aborted,
+    "never",
+    "The file changed while it was read over a connection that broke, so that the rest belongs to other content.",
+    "Read the file again from its beginning.",
+  ),
   PATH_REFUSED: row(
     Code.InvalidArgument,
     "never",

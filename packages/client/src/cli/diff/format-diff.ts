@@ -1,6 +1,7 @@
 import { formatSize } from "../format/size.ts";
-import type { Color, Output } from "../output.ts";
+import type { Output } from "../output.ts";
 import { printable, printableText } from "../printable.ts";
+import type { Color } from "../style.ts";
 import type { ChangeView, ChangeWord } from "./change-view.ts";
 import { formatSummary } from "./diff-summary.ts";
 
@@ -47,7 +48,7 @@ function formatText({ unifiedDiff, diffTruncated }: ChangeView, style: Style): s
   if (unifiedDiff === null) return cut;
   const whole = unifiedDiff.endsWith("\n") ? unifiedDiff : `${unifiedDiff}\n`;
   // Elsewhere it may be read by a program that needs every byte.
-  return `${style.to === "terminal" ? paintText(printableText(whole), style) : whole}${cut}`;
+  return `${paintText(style.to === "terminal" ? printableText(whole) : whole, style)}${cut}`;
 }
 
 const LINE_COLORS: readonly (readonly [start: string, color: Color])[] = [

@@ -1,3 +1,5 @@
+import { PLAIN, type Style } from "../style.ts";
+
 export type PartStatus = "found" | "missing" | "broken";
 
 /** One thing that Turnbox needs or can use, and how it stands with it. */
@@ -21,12 +23,14 @@ export const isHealthy = (parts: readonly Part[]): boolean =>
   parts.every((part) => part.status === "found" || !part.required);
 
 /** One line for each part, and under what is not there: what it costs and how to get it. */
-export function formatParts(parts: readonly Part[]): string {
+export function formatParts(parts: readonly Part[], style: Style = PLAIN): string {
   const width = Math.max(0, ...parts.map(({ name }) => name.length));
   return parts
     .map(({ name, status, version, required, detail, without, remedy }) => {
       const remark = status === "found" && detail !== "" ? `(${detail})` : "";
-      const lines = [[name.padEnd(width), status.padEnd("missing".length), version, remark].join("  ").trimEnd()];
+      const color = status === "found" ? "green" : required ? "red" : "yellow";
+      const verdict = `${style.paint(color, status)}${" ".repeat("missing".length - status.length)}`;
+      const lines = [[name.padEnd(width), verdict, version, remark].join("  ").trimEnd()];
       if (status === "found") return lines;
       const indent = " ".repeat(width + 2);
       if (detail !== "") lines.push(`${indent}${detail}`);

@@ -1,8 +1,7 @@
 import { DrainReason, type Instance, InstanceState } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
 import { formatAge } from "../format/duration.ts";
 import { formatSize } from "../format/size.ts";
-import { formatTable } from "../format/table.ts";
-import { printable } from "../printable.ts";
+import { formatTable, type TableLook } from "../format/table.ts";
 import { enumWord, toIso } from "../sandbox-view.ts";
 
 /** The documented shape of an instance under `--json`. */
@@ -43,7 +42,9 @@ export function toInstanceView(instance: Instance): InstanceView {
   };
 }
 
-export function formatInstances(instances: readonly InstanceView[], nowMs: number): string {
+const HEALTH_COLORS = { healthy: "green", degraded: "yellow", unhealthy: "red" } as const;
+
+export function formatInstances(instances: readonly InstanceView[], nowMs: number, look: TableLook = {}): string {
   return formatTable(
     ["INSTANCE", "STATE", "HEALTH", "SANDBOXES", "FREE", "AGE", "IMAGE", "NOTE"],
     instances.map((instance) => [
@@ -53,9 +54,10 @@ export function formatInstances(instances: readonly InstanceView[], nowMs: numbe
       formatCount(instance),
       formatSize(instance.poolAvailableBytes),
       instance.launchedAt === null ? "" : formatAge(nowMs - Date.parse(instance.launchedAt)),
-      printable(instance.image),
-      printable(instance.message),
+      instance.image,
+      instance.message,
     ]),
+    { ...look, lastCell: "cut", colors: HEALTH_COLORS },
   );
 }
 

@@ -14,6 +14,8 @@ export interface Attachment {
   readonly stdin: "forward" | "none";
   /** Where the output goes. */
   readonly onBytes: (bytes: Uint8Array) => Promise<void>;
+  /** Told how many bytes are gone right before the next ones; a note on stderr unless given. */
+  readonly onDropped?: (bytes: bigint) => Promise<void>;
 }
 
 /** The ended process, or `detached`: the user left, and it goes on. */
@@ -44,7 +46,7 @@ export async function attachProcess(
 
 async function connectStreams(
   link: SandboxLink,
-  { process, from, stdin, onBytes }: Attachment,
+  { process, from, stdin, onBytes, onDropped }: Attachment,
   { invocation, keys }: { readonly invocation: Invocation; readonly keys: "raw" | "lines" },
 ): Promise<AttachmentEnd> {
   const { surroundings } = invocation;
@@ -53,7 +55,13 @@ async function connectStreams(
   const signal = AbortSignal.any([invocation.signal, over.signal]);
   const reading = readOutput(
     link,
-    { processId, offset: from, until: "follow", onBytes, onDropped: (bytes) => noteDropped(bytes, invocation) },
+    {
+      processId,
+      offset: from,
+      until: "follow",
+      onBytes,
+      onDropped: onDropped ?? ((bytes) => noteDropped(bytes, invocation)),
+    },
     { signal },
   );
   const typing =

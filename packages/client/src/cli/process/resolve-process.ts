@@ -2,7 +2,7 @@ import { invalidArgument, SandboxError } from "@turnbox/core";
 import type { Process } from "@turnbox/protocol/turnbox/host/v1/process_pb";
 import { CALL_MS } from "../deadline.ts";
 import type { OpenSandbox } from "../resolve/resolve-sandbox.ts";
-import { ambiguous } from "../resolve/sandbox-reference.ts";
+import { ambiguous } from "../../turnbox/sandbox-reference.ts";
 
 export const PROCESS_RULE = "PROC is a process's id of `turnbox ps`, or a unique beginning of it.";
 

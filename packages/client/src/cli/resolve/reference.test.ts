@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { hasReason, type Reason } from "@turnbox/core";
 import { SnapshotKind } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
-import { isFullId, matchSandbox, sessionPart } from "./sandbox-reference.ts";
+import { isFullId, matchSandbox, sessionPart } from "../../turnbox/sandbox-reference.ts";
 import { matchSnapshot } from "./snapshot-reference.ts";
 
 const reasonOf = (act: () => unknown): Reason | undefined => {

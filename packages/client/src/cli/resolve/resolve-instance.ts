@@ -2,7 +2,7 @@ import { SandboxError } from "@turnbox/core";
 import type { Instance } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
 import type { TurnboxClients } from "../../client.ts";
 import { listInstances } from "./list-instances.ts";
-import { ambiguous } from "./sandbox-reference.ts";
+import { ambiguous } from "../../turnbox/sandbox-reference.ts";
 
 /** The one instance that a full id, or a unique prefix of one, means. */
 export async function resolveInstance(

@@ -1,6 +1,6 @@
 import { invalidArgument, SandboxError } from "@turnbox/core";
 import { SnapshotKind } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
-import { ambiguous } from "./sandbox-reference.ts";
+import { ambiguous } from "../../turnbox/sandbox-reference.ts";
 
 /** What a snapshot can be called by. */
 export interface SnapshotNames {

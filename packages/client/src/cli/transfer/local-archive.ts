@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { once } from "node:events";
 import { type CommandRunner, SandboxError } from "@turnbox/core";
-import { createCollector } from "../exec-result.ts";
+import { createCollector } from "../../sandbox/stream/collector.ts";
 
 const TRANSFER_MS = 24 * 3_600_000;
 const MAX_COMPLAINT_BYTES = 4096;

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import { invalidArgument } from "@turnbox/core";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
 import { attachProcess } from "../process/attach-process.ts";
+import { createOutputLines } from "../process/output-lines.ts";
 import { PROCESS_RULE, resolveProcess } from "../process/resolve-process.ts";
 import { tellEnd } from "../process/tell-end.ts";
 import { openLink } from "../resolve/sandbox-link.ts";
@@ -28,17 +28,28 @@ export function registerAttach(program: Command, invocation: Invocation): void {
     [
       ["turnbox attach web 3f", "from now on"],
       ["turnbox attach web 3f --from 0 --no-stdin", "everything, for reading"],
+      ["echo 2+2 | turnbox attach web 3f --json", "an object on each line"],
     ],
   ).action(async (id: string, proc: string, options: AttachOptions) => {
-    if (options.json === true) throw invalidArgument("json", "a process's output is no JSON; use `turnbox logs -f`");
     const asked = options.from === undefined ? undefined : parseOffset(options.from);
     const { signal, surroundings } = invocation;
     using server = await invocation.server(options);
     using link = await openLink({ server, reference: id, clock: surroundings.clock, signal }, invocation);
     const process = await link.use((sandbox) => resolveProcess(sandbox, proc, { signal }));
+    const from = asked ?? process.outputBytes;
+    if (options.json === true) {
+      const lines = createOutputLines(invocation.output(options), { sandboxId: link.sandboxId, offset: from });
+      // Keys of a terminal are for people, and so is what answers them.
+      const stdin = options.stdin && surroundings.stdin.isTTY !== true ? "forward" : "none";
+      const attachment = { process, from, stdin, onBytes: lines.bytes, onDropped: lines.dropped } as const;
+      const end = await attachProcess(link, attachment, invocation);
+      await lines.end(end);
+      await tellEnd(end, { id, process, options }, invocation);
+      return;
+    }
     const onBytes = (bytes: Uint8Array): Promise<void> => writeTo(surroundings.stdout, bytes);
     const stdin = options.stdin ? "forward" : "none";
-    const end = await attachProcess(link, { process, from: asked ?? process.outputBytes, stdin, onBytes }, invocation);
+    const end = await attachProcess(link, { process, from, stdin, onBytes }, invocation);
     await tellEnd(end, { id, process, options }, invocation);
   });
 }

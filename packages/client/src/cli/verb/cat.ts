@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { createCollector } from "../exec-result.ts";
+import { createCollector } from "../../sandbox/stream/collector.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
 import { openSandbox } from "../resolve/resolve-sandbox.ts";

@@ -7,6 +7,7 @@ import { parseDuration } from "../format/duration.ts";
 import { parseSize } from "../format/size.ts";
 import type { Invocation } from "../invocation.ts";
 import { collect, parsePairs, type ServerOptions, withExamples, withServerOptions } from "../option.ts";
+import { whileWorking } from "../progress/while-working.ts";
 import { toSandboxView } from "../sandbox-view.ts";
 
 const ON_TIMEOUT = { pause: OnTimeout.PAUSE, destroy: OnTimeout.DESTROY } as const;
@@ -66,10 +67,18 @@ export function registerCreate(program: Command, invocation: Invocation): void {
       ...toNetworkPolicy(options),
     };
     using server = await invocation.server(options);
-    const { sandboxId, sandbox } = await server.sandboxes.createSandbox(request, {
-      signal: invocation.signal,
-      timeoutMs: CALL_MS.change,
-    });
+    const { sandboxId, sandbox } = await whileWorking(
+      {
+        text: "making a sandbox",
+        options,
+        work: () =>
+          server.sandboxes.createSandbox(request, {
+            signal: invocation.signal,
+            timeoutMs: CALL_MS.change,
+          }),
+      },
+      invocation,
+    );
     await invocation.output(options).result({
       json: { ...(sandbox === undefined ? {} : toSandboxView(sandbox)), sandboxId },
       text: `${sandboxId}\n`,

@@ -8,7 +8,7 @@ import { formatDiff } from "../diff/format-diff.ts";
 import { parseSize } from "../format/size.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
-import { listSnapshots } from "../resolve/list-snapshots.ts";
+import { listSnapshots } from "../../sandbox/turn/list-snapshots.ts";
 import { type OpenSandbox, openSandbox } from "../resolve/resolve-sandbox.ts";
 import { matchSnapshot, SNAPSHOT_RULE } from "../resolve/snapshot-reference.ts";
 

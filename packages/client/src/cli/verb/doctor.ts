@@ -5,6 +5,7 @@ import { formatParts, isHealthy } from "../doctor/part.ts";
 import { EXIT } from "../exit-code.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
+import { whileWorking } from "../progress/while-working.ts";
 
 export function registerDoctor(program: Command, invocation: Invocation): void {
   withExamples(
@@ -20,15 +21,25 @@ export function registerDoctor(program: Command, invocation: Invocation): void {
     ],
   ).action(async (options: ServerOptions) => {
     const { surroundings, signal } = invocation;
-    const clientParts = await examineClient(options, invocation);
-    const host = await examineHost(surroundings, { signal });
-    const parts = [...clientParts, ...host.parts];
+    const { parts, config } = await whileWorking(
+      {
+        text: "trying every part",
+        options,
+        work: async () => {
+          const clientParts = await examineClient(options, invocation);
+          const host = await examineHost(surroundings, { signal });
+          return { parts: [...clientParts, ...host.parts], config: host.config };
+        },
+      },
+      invocation,
+    );
     const ok = isHealthy(parts);
     const { home } = surroundings.environment;
     const verdict = ok ? "everything that is required is there" : "something required is not there";
-    await invocation.output(options).result({
-      json: { ok, home, version: surroundings.version, parts, config: host.config },
-      text: `${formatParts(parts)}${formatConfig(host.config)}${verdict}\n`,
+    const output = invocation.output(options);
+    await output.result({
+      json: { ok, home, version: surroundings.version, parts, config },
+      text: `${formatParts(parts, output)}${formatConfig(config)}${output.bold(verdict)}\n`,
     });
     invocation.exitWith(ok ? EXIT.ok : EXIT.failed);
   });

@@ -3,6 +3,7 @@ import { findHosts, listHostHomes, readLockHolder, serverLockPath } from "../../
 import { parseDuration } from "../format/duration.ts";
 import type { Invocation } from "../invocation.ts";
 import { type OutputOptions, withExamples, withOutputOption } from "../option.ts";
+import { whileWorking } from "../progress/while-working.ts";
 import { endProcess } from "../service/end-process.ts";
 import { requireHostProgram } from "../service/host-program.ts";
 
@@ -29,8 +30,20 @@ export function registerDown(program: Command, invocation: Invocation): void {
     ],
   ).action(async (options: DownOptions) => {
     const { home } = invocation.surroundings.environment;
-    const { pid, hostPids } = await stop(home, parseDuration(options.timeout, "timeout"), invocation);
-    const endedHosts = options.all === true ? await endFrozenSandboxes(home, invocation) : [];
+    const timeoutMs = parseDuration(options.timeout, "timeout");
+    const { pid, hostPids, endedHosts } = await whileWorking(
+      {
+        text: "stopping the server",
+        options,
+        work: async (spinner) => {
+          const stopped = await stop(home, timeoutMs, invocation);
+          if (options.all !== true) return { ...stopped, endedHosts: [] };
+          spinner.say("ending the frozen sandboxes");
+          return { ...stopped, endedHosts: await endFrozenSandboxes(home, invocation) };
+        },
+      },
+      invocation,
+    );
     const pids = [...(pid === undefined ? [] : [pid]), ...hostPids];
     const said = pids.length === 0 ? `no server runs on ${home}` : `stopped process ${pids.join(", ")}`;
     await invocation.output(options).result({

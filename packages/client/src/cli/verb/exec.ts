@@ -8,7 +8,8 @@ import {
   OnDisconnect,
   OutputStream,
 } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
-import { createCollector, execExitCode, exitReasonWord } from "../exec-result.ts";
+import { createCollector } from "../../sandbox/stream/collector.ts";
+import { execExitCode, exitReasonWord } from "../exec-result.ts";
 import { EXEC_EXIT } from "../exit-code.ts";
 import { parseDuration } from "../format/duration.ts";
 import type { Invocation } from "../invocation.ts";

@@ -4,6 +4,7 @@ import { formatInstances, toInstanceView } from "../fleet/instance-view.ts";
 import { showFleet } from "../fleet/show-fleet.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
+import { tableLook } from "../output.ts";
 import { listInstances } from "../resolve/list-instances.ts";
 import { registerFleetCordon, registerFleetUncordon } from "./fleet-cordon.ts";
 import { registerFleetDrain } from "./fleet-drain.ts";
@@ -57,9 +58,10 @@ function registerFleetLs(fleet: Command, invocation: Invocation): void {
   ).action(async (options: ServerOptions) => {
     using server = await invocation.server(options);
     const instances = (await listInstances(server, invocation)).map(toInstanceView);
-    await invocation.output(options).result({
+    const output = invocation.output(options);
+    await output.result({
       json: { instances },
-      text: formatInstances(instances, invocation.surroundings.clock.nowMs()),
+      text: formatInstances(instances, invocation.surroundings.clock.nowMs(), tableLook(output)),
     });
   });
 }

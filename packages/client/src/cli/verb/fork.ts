@@ -8,7 +8,8 @@ import { toErrorReport } from "../error-report.ts";
 import { exitCodeOf } from "../exit-code.ts";
 import type { Invocation } from "../invocation.ts";
 import { collect, parsePairs, type ServerOptions, withExamples, withServerOptions } from "../option.ts";
-import { listSnapshots } from "../resolve/list-snapshots.ts";
+import { whileWorking } from "../progress/while-working.ts";
+import { listSnapshots } from "../../sandbox/turn/list-snapshots.ts";
 import { openSandbox, resolveSandbox } from "../resolve/resolve-sandbox.ts";
 import { matchSnapshot, SNAPSHOT_RULE } from "../resolve/snapshot-reference.ts";
 import { toSandboxView } from "../sandbox-view.ts";
@@ -42,9 +43,17 @@ export function registerFork(program: Command, invocation: Invocation): void {
     using server = await invocation.server(options);
     const sandboxId = await resolveSandbox(server, id, invocation);
     const snapshotId = await snapshotOf({ server, sandboxId, reference: options.from }, invocation);
-    const { results } = await server.sandboxes.forkSandbox(
-      { idempotencyKey: randomUUID(), sandboxId, snapshotId, count, labels },
-      { signal: invocation.signal, timeoutMs: CALL_MS.change },
+    const { results } = await whileWorking(
+      {
+        text: count === 1 ? "making a sandbox" : `making ${String(count)} sandboxes`,
+        options,
+        work: () =>
+          server.sandboxes.forkSandbox(
+            { idempotencyKey: randomUUID(), sandboxId, snapshotId, count, labels },
+            { signal: invocation.signal, timeoutMs: CALL_MS.change },
+          ),
+      },
+      invocation,
     );
     await report({ sandboxId, children: results.map(toChild), options }, invocation);
   });

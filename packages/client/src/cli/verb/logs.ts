@@ -1,13 +1,14 @@
 import type { Command } from "commander";
 import { invalidArgument } from "@turnbox/core";
-import { createCollector } from "../exec-result.ts";
+import { createCollector } from "../../sandbox/stream/collector.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
 import { noteDropped } from "../process/attach-process.ts";
+import { createOutputLines } from "../process/output-lines.ts";
 import { toProcessView } from "../process/process-view.ts";
 import { readOutput } from "../process/read-output.ts";
 import { PROCESS_RULE, resolveProcess } from "../process/resolve-process.ts";
-import { openLink } from "../resolve/sandbox-link.ts";
+import { openLink, type SandboxLink } from "../resolve/sandbox-link.ts";
 import { writeTo } from "../surroundings.ts";
 
 /** Most bytes in the object of `--json`. */
@@ -31,6 +32,7 @@ export function registerLogs(program: Command, invocation: Invocation): void {
     [
       ["turnbox logs web 3f", "what there is"],
       ["turnbox logs web 3f -f", "and what comes"],
+      ["turnbox logs web 3f -f --json", "an object on each line, as it comes"],
       ["turnbox logs web 3f --from 4096 --json", "from an offset; the object says where to go on"],
     ],
   ).action(async (id: string, proc: string, options: LogsOptions) => {
@@ -40,6 +42,10 @@ export function registerLogs(program: Command, invocation: Invocation): void {
     using link = await openLink({ server, reference: id, clock: surroundings.clock, signal }, invocation);
     const process = await link.use((sandbox) => resolveProcess(sandbox, proc, { signal }));
     const { processId } = process;
+    if (options.json === true && options.follow === true) {
+      await followAsLines({ link, processId, offset }, invocation);
+      return;
+    }
     const collector = options.json === true ? createCollector(MAX_JSON_BYTES) : undefined;
     let goneBytes = 0n;
     const end = await readOutput(
@@ -73,6 +79,22 @@ export function registerLogs(program: Command, invocation: Invocation): void {
       text: "",
     });
   });
+}
+
+interface Followed {
+  readonly link: SandboxLink;
+  readonly processId: string;
+  readonly offset: bigint;
+}
+
+async function followAsLines({ link, processId, offset }: Followed, invocation: Invocation): Promise<void> {
+  const lines = createOutputLines(invocation.output({ json: true }), { sandboxId: link.sandboxId, offset });
+  const { exited } = await readOutput(
+    link,
+    { processId, offset, until: "follow", onBytes: lines.bytes, onDropped: lines.dropped },
+    { signal: invocation.signal },
+  );
+  await lines.end(exited ?? "detached");
 }
 
 export function parseOffset(raw: string): bigint {

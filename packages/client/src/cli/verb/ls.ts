@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { formatSandboxes } from "../format/sandbox-table.ts";
 import type { Invocation } from "../invocation.ts";
 import { collect, parsePairs, type ServerOptions, withExamples, withServerOptions } from "../option.ts";
+import { tableLook } from "../output.ts";
 import { listSandboxes } from "../resolve/resolve-sandbox.ts";
 import { toSandboxView } from "../sandbox-view.ts";
 import { showWatch } from "../watch/show-watch.ts";
@@ -36,7 +37,7 @@ export function registerLs(program: Command, invocation: Invocation): void {
     const sandboxes = list.sandboxes.map(toSandboxView);
     await output.result({
       json: { sandboxes, unreachableInstances: list.unreachableInstances },
-      text: formatSandboxes(sandboxes, invocation.surroundings.clock.nowMs()),
+      text: formatSandboxes(sandboxes, invocation.surroundings.clock.nowMs(), tableLook(output)),
     });
     if (list.unreachableInstances.length > 0) {
       await output.note(`not answering, their sandboxes may be missing: ${list.unreachableInstances.join(", ")}`);

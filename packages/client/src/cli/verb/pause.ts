@@ -4,6 +4,7 @@ import { ToolsPolicy } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { CALL_MS } from "../deadline.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
+import { whileWorking } from "../progress/while-working.ts";
 import { openSandbox } from "../resolve/resolve-sandbox.ts";
 
 const TOOLS = { wait: ToolsPolicy.WAIT, refuse: ToolsPolicy.REFUSE, kill: ToolsPolicy.KILL } as const;
@@ -26,9 +27,17 @@ export function registerPause(program: Command, invocation: Invocation): void {
   ).action(async (id: string, options: PauseOptions) => {
     using server = await invocation.server(options);
     using sandbox = await openSandbox(server, id, invocation);
-    await sandbox.host.sessions.pauseSession(
-      { idempotencyKey: randomUUID(), sessionId: sandbox.sessionId, tools: TOOLS[options.tools] },
-      { signal: invocation.signal, timeoutMs: CALL_MS.change },
+    await whileWorking(
+      {
+        text: "freezing",
+        options,
+        work: () =>
+          sandbox.host.sessions.pauseSession(
+            { idempotencyKey: randomUUID(), sessionId: sandbox.sessionId, tools: TOOLS[options.tools] },
+            { signal: invocation.signal, timeoutMs: CALL_MS.change },
+          ),
+      },
+      invocation,
     );
     await invocation.output(options).result({
       json: { sandboxId: sandbox.sandboxId, state: "paused" },
@@ -46,9 +55,17 @@ export function registerResume(program: Command, invocation: Invocation): void {
   ).action(async (id: string, options: ServerOptions) => {
     using server = await invocation.server(options);
     using sandbox = await openSandbox(server, id, invocation);
-    await sandbox.host.sessions.resumeSession(
-      { idempotencyKey: randomUUID(), sessionId: sandbox.sessionId },
-      { signal: invocation.signal, timeoutMs: CALL_MS.change },
+    await whileWorking(
+      {
+        text: "thawing",
+        options,
+        work: () =>
+          sandbox.host.sessions.resumeSession(
+            { idempotencyKey: randomUUID(), sessionId: sandbox.sessionId },
+            { signal: invocation.signal, timeoutMs: CALL_MS.change },
+          ),
+      },
+      invocation,
     );
     await invocation.output(options).result({
       json: { sandboxId: sandbox.sandboxId, state: "active" },

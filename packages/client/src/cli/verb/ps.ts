@@ -6,7 +6,7 @@ import { formatSize } from "../format/size.ts";
 import { formatTable } from "../format/table.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
-import { printable } from "../printable.ts";
+import { tableLook } from "../output.ts";
 import { hasEnded, toProcessView } from "../process/process-view.ts";
 import { listProcesses } from "../process/resolve-process.ts";
 import { quoteCommand } from "../quote.ts";
@@ -26,11 +26,13 @@ export function registerPs(program: Command, invocation: Invocation): void {
     using sandbox = await openSandbox(server, id, invocation);
     const processes = await listProcesses(sandbox, invocation);
     const nowMs = invocation.surroundings.clock.nowMs();
-    await invocation.output(options).result({
+    const output = invocation.output(options);
+    await output.result({
       json: { sandboxId: sandbox.sandboxId, processes: processes.map(toProcessView) },
       text: formatTable(
         ["PROC", "STATE", "AGE", "OUTPUT", "ADDRESS", "COMMAND"],
         processes.map((process) => toRow(process, nowMs)),
+        { ...tableLook(output), lastCell: "cut", colors: { running: "green" } },
       ),
     });
   });
@@ -44,7 +46,7 @@ function toRow(process: Process, nowMs: number): readonly string[] {
     startedAt === undefined ? "-" : formatAge(nowMs - timestampMs(startedAt)),
     formatSize(Number(outputBytes)),
     address === "" ? "-" : address,
-    printable([binary, ...args].map(showWord).join(" ")),
+    [binary, ...args].map(showWord).join(" "),
   ];
 }
 

@@ -5,6 +5,7 @@ import { CALL_MS } from "../deadline.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
 import { printable } from "../printable.ts";
+import { whileWorking } from "../progress/while-working.ts";
 import { openSandbox } from "../resolve/resolve-sandbox.ts";
 import { enumWord } from "../sandbox-view.ts";
 
@@ -19,9 +20,17 @@ export function registerRepair(program: Command, invocation: Invocation): void {
   ).action(async (id: string, options: ServerOptions) => {
     using server = await invocation.server(options);
     using sandbox = await openSandbox(server, id, invocation);
-    const { session, actions } = await sandbox.host.sessions.repairSession(
-      { idempotencyKey: randomUUID(), sessionId: sandbox.sessionId },
-      { signal: invocation.signal, timeoutMs: CALL_MS.change },
+    const { session, actions } = await whileWorking(
+      {
+        text: "repairing",
+        options,
+        work: () =>
+          sandbox.host.sessions.repairSession(
+            { idempotencyKey: randomUUID(), sessionId: sandbox.sessionId },
+            { signal: invocation.signal, timeoutMs: CALL_MS.change },
+          ),
+      },
+      invocation,
     );
     const state = enumWord(SessionState[session?.state ?? SessionState.UNSPECIFIED]);
     const { sandboxId } = sandbox;

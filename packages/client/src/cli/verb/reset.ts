@@ -6,6 +6,7 @@ import { acquireHomeLock, hasErrno, invalidArgument, openHome, SandboxError } fr
 import { findHosts, HOME_MARK, listHostHomes, SERVER_LOCK, serverLockPath } from "../../home.ts";
 import type { Invocation } from "../invocation.ts";
 import { type OutputOptions, withExamples, withOutputOption } from "../option.ts";
+import { whileWorking } from "../progress/while-working.ts";
 import { requireHostProgram } from "../service/host-program.ts";
 
 const RESET_MS = 180_000;
@@ -34,8 +35,7 @@ export function registerReset(program: Command, invocation: Invocation): void {
 
 /** Holds the server's own lock throughout, so that nobody begins to serve what is being removed. */
 async function reset(options: ResetOptions, invocation: Invocation): Promise<void> {
-  const { surroundings, signal } = invocation;
-  const { home } = surroundings.environment;
+  const { home } = invocation.surroundings.environment;
   const output = invocation.output(options);
   const entries = await listHome(home);
   if (entries === undefined) {
@@ -48,13 +48,17 @@ async function reset(options: ResetOptions, invocation: Invocation): Promise<voi
   await using _lock = await acquireHomeLock(serverLockPath(home));
   await assertNoHost(home);
   if (options.yes !== true) await confirm(home, invocation);
+  await whileWorking({ text: `destroying ${home}`, options, work: () => destroy(home, invocation) }, invocation);
+  await output.result({ json: { home, removed: true }, text: `removed ${home}\n` });
+}
+
+async function destroy(home: string, { surroundings, signal }: Invocation): Promise<void> {
   for (const host of await listHostHomes(home)) {
     const args = ["reset", "--home", host];
     await requireHostProgram(surroundings, { args, deadlineMs: RESET_MS }, { signal });
   }
   assertNothingMounted(await realpath(home), await readFile("/proc/self/mountinfo", "utf8").catch(() => ""));
   await removeHome(home);
-  await output.result({ json: { home, removed: true }, text: `removed ${home}\n` });
 }
 
 /** A host outlives a server that was killed for as long as it takes to notice and to stop. */

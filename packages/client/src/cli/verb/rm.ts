@@ -8,6 +8,8 @@ import { type ErrorReport, toErrorReport } from "../error-report.ts";
 import { exitCodeOf } from "../exit-code.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
+import type { Spinner } from "../progress/spinner.ts";
+import { whileWorking } from "../progress/while-working.ts";
 import { type OpenSandbox, openSandbox, resolveSandbox } from "../resolve/resolve-sandbox.ts";
 import { type Residue, waitForResidue } from "../residue.ts";
 
@@ -42,13 +44,15 @@ export function registerRm(program: Command, invocation: Invocation): void {
     const sandboxIds = new Set<string>();
     for (const id of ids) sandboxIds.add(await resolveSandbox(server, id, invocation));
     const deadlineMs = invocation.surroundings.clock.monotonicMs() + WAIT_MS;
+    const wait = options.wait ? "residue" : "none";
     const removals: Removal[] = [];
     let exitCode = 0;
     for (const sandboxId of sandboxIds) {
+      const many = sandboxIds.size === 1 ? "" : ` (${String(removals.length + 1)} of ${String(sandboxIds.size)})`;
+      const work = async (spinner: Spinner): Promise<Removal> =>
+        await remove({ sandboxId, server, deadlineMs, wait, spinner }, invocation);
       try {
-        removals.push(
-          await remove({ sandboxId, server, deadlineMs, wait: options.wait ? "residue" : "none" }, invocation),
-        );
+        removals.push(await whileWorking({ text: `destroying ${sandboxId}${many}`, options, work }, invocation));
       } catch (thrown) {
         const error = SandboxError.from(thrown);
         if (sandboxIds.size === 1 || error.reason === "CANCELLED") throw error;
@@ -68,9 +72,13 @@ interface Order {
   readonly server: TurnboxClients;
   readonly deadlineMs: number;
   readonly wait: "residue" | "none";
+  readonly spinner: Spinner;
 }
 
-async function remove({ sandboxId, server, deadlineMs, wait }: Order, invocation: Invocation): Promise<Removal> {
+async function remove(
+  { sandboxId, server, deadlineMs, wait, spinner }: Order,
+  invocation: Invocation,
+): Promise<Removal> {
   const { signal, surroundings } = invocation;
   // Asked for first: nobody says where a destroyed sandbox was.
   using sandbox = wait === "none" ? undefined : await openIfThere(server, sandboxId, invocation);
@@ -79,6 +87,7 @@ async function remove({ sandboxId, server, deadlineMs, wait }: Order, invocation
     { signal, timeoutMs: CALL_MS.change },
   );
   if (sandbox === undefined) return { sandboxId, destroyed: true, residue: "unknown" };
+  spinner.say(`waiting until nothing of ${sandboxId} is left`);
   using operator = openAsOperator(sandbox.host, server, invocation);
   const { host, sessionId } = sandbox;
   const residue = await waitForResidue(

@@ -5,7 +5,8 @@ import { ProcessesPolicy } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
 import { CALL_MS } from "../deadline.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
-import { listSnapshots } from "../resolve/list-snapshots.ts";
+import { whileWorking } from "../progress/while-working.ts";
+import { listSnapshots } from "../../sandbox/turn/list-snapshots.ts";
 import { openSandbox } from "../resolve/resolve-sandbox.ts";
 import { matchSnapshot, SNAPSHOT_RULE } from "../resolve/snapshot-reference.ts";
 
@@ -51,15 +52,23 @@ export function registerRollback(program: Command, invocation: Invocation): void
     using server = await invocation.server(options);
     using sandbox = await openSandbox(server, id, invocation);
     const snapshotId = matchSnapshot(reference, await listSnapshots(sandbox, { signal }));
-    const { undoSnapshotId, generation } = await sandbox.host.snapshots.rollbackSession(
+    const { undoSnapshotId, generation } = await whileWorking(
       {
-        idempotencyKey: randomUUID(),
-        sessionId: sandbox.sessionId,
-        snapshotId,
-        processes: PROCESSES[options.processes],
-        tools: TOOLS[options.tools],
+        text: "rolling back",
+        options,
+        work: () =>
+          sandbox.host.snapshots.rollbackSession(
+            {
+              idempotencyKey: randomUUID(),
+              sessionId: sandbox.sessionId,
+              snapshotId,
+              processes: PROCESSES[options.processes],
+              tools: TOOLS[options.tools],
+            },
+            { signal, timeoutMs: CALL_MS.change },
+          ),
       },
-      { signal, timeoutMs: CALL_MS.change },
+      invocation,
     );
     await invocation.output(options).result({
       json: { sandboxId: sandbox.sandboxId, snapshotId, undoSnapshotId, generation },

@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import type { Command } from "commander";
 import { invalidArgument } from "@turnbox/core";
 import { parsePort } from "../../config.ts";
-import { createCollector } from "../exec-result.ts";
+import { createCollector } from "../../sandbox/stream/collector.ts";
 import type { Invocation } from "../invocation.ts";
 import { collect, parsePairs, type ServerOptions, withExamples, withServerOptions } from "../option.ts";
 import { attachProcess } from "../process/attach-process.ts";

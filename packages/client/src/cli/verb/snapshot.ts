@@ -5,7 +5,8 @@ import { CALL_MS } from "../deadline.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
 import { printable } from "../printable.ts";
-import { listSnapshots } from "../resolve/list-snapshots.ts";
+import { whileWorking } from "../progress/while-working.ts";
+import { listSnapshots } from "../../sandbox/turn/list-snapshots.ts";
 import { openSandbox } from "../resolve/resolve-sandbox.ts";
 import { matchSnapshot, SNAPSHOT_RULE } from "../resolve/snapshot-reference.ts";
 import { toSnapshotView } from "../snapshot-view.ts";
@@ -24,9 +25,17 @@ export function registerSnapshot(program: Command, invocation: Invocation): void
   ]).action(async (id: string, name: string | undefined, options: ServerOptions) => {
     using server = await invocation.server(options);
     using sandbox = await openSandbox(server, id, invocation);
-    const { snapshot: taken } = await sandbox.host.snapshots.createSnapshot(
-      { idempotencyKey: randomUUID(), sessionId: sandbox.sessionId, name: name ?? "" },
-      { signal: invocation.signal, timeoutMs: CALL_MS.change },
+    const { snapshot: taken } = await whileWorking(
+      {
+        text: "taking a snapshot",
+        options,
+        work: () =>
+          sandbox.host.snapshots.createSnapshot(
+            { idempotencyKey: randomUUID(), sessionId: sandbox.sessionId, name: name ?? "" },
+            { signal: invocation.signal, timeoutMs: CALL_MS.change },
+          ),
+      },
+      invocation,
     );
     if (taken === undefined) throw new SandboxError("INTERNAL", "the host's answer has no snapshot");
     const shown = taken.name === "" ? "" : ` ${printable(taken.name)}`;

@@ -11,9 +11,10 @@ import { CALL_MS } from "../deadline.ts";
 import { toErrorReport } from "../error-report.ts";
 import { exitCodeOf } from "../exit-code.ts";
 import { formatSize } from "../format/size.ts";
-import { formatTable } from "../format/table.ts";
+import { formatTable, type TableLook } from "../format/table.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
+import { tableLook } from "../output.ts";
 import { openSandbox } from "../resolve/resolve-sandbox.ts";
 import { assertTrusted, type FleetHost, listHosts } from "../resolve/trusted-hosts.ts";
 import { enumWord, toIso } from "../sandbox-view.ts";
@@ -108,7 +109,7 @@ async function showHosts(options: ServerOptions, invocation: Invocation): Promis
   const output = invocation.output(options);
   await output.result({
     json: { hosts: answers.map((answer) => ("error" in answer ? toSilentView(answer) : toHostView(answer))) },
-    text: formatHosts(heard),
+    text: formatHosts(heard, tableLook(output)),
   });
   for (const { instanceId, error } of silent) await output.note(`${instanceId}: ${error.reason}: ${error.message}`);
   const [first] = silent;
@@ -151,7 +152,7 @@ const toHostView = ({ instanceId, url, stats, health }: HostAnswer) => ({
   errors: health.errors,
 });
 
-function formatHosts(answers: readonly HostAnswer[]): string {
+function formatHosts(answers: readonly HostAnswer[], look: TableLook): string {
   return formatTable(
     ["HOST", "STATUS", "SESSIONS", "TOOLS", "LOAD", "CPUS", "MEMORY FREE", "POOL", "POOL FREE"],
     answers
@@ -169,5 +170,6 @@ function formatHosts(answers: readonly HostAnswer[]): string {
         host.poolState,
         `${formatSize(host.poolAvailableBytes)} of ${formatSize(host.poolSizeBytes)}`,
       ]),
+    { ...look, colors: { healthy: "green", degraded: "yellow", unhealthy: "red" } },
   );
 }

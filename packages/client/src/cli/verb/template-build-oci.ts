@@ -8,6 +8,7 @@ import { CALL_MS } from "../deadline.ts";
 import { importResult, importTemplate } from "../import-template.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
+import { whileWorking } from "../progress/while-working.ts";
 import { parseProgramFailure } from "../service/program-failure.ts";
 import { findServiceProgram } from "../service/service-program.ts";
 import type { Surroundings } from "../surroundings.ts";
@@ -49,7 +50,11 @@ export function registerTemplateBuildOci(build: Command, invocation: Invocation)
       await mkdir(scratch, { mode: 0o700 });
       const ref = options.ref === undefined ? [] : [`--ref=${options.ref}`];
       const args = [`--home=${surroundings.environment.home}`, `--layout=${resolve(layout)}`, ...ref];
-      await runBuild(surroundings, [...args, `--scratch=${scratch}`, `--output=${path}`], { signal });
+      const words = [...args, `--scratch=${scratch}`, `--output=${path}`];
+      await whileWorking(
+        { text: "unpacking the image", options, work: () => runBuild(surroundings, words, { signal }) },
+        invocation,
+      );
       // The unpacked files are no longer needed, and the hosts may need the room.
       await rm(scratch, { recursive: true, force: true });
       const imported = await importTemplate(server, { name, path, options }, invocation);

@@ -5,7 +5,7 @@ import type { Template } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import { CALL_MS } from "../deadline.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
-import { ambiguous } from "../resolve/sandbox-reference.ts";
+import { ambiguous } from "../../turnbox/sandbox-reference.ts";
 import { assertTrusted, listHosts } from "../resolve/trusted-hosts.ts";
 
 export function registerTemplateRm(template: Command, invocation: Invocation): void {

@@ -3,10 +3,11 @@ import type { Template } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import { CALL_MS } from "../deadline.ts";
 import { formatAge } from "../format/duration.ts";
 import { formatSize } from "../format/size.ts";
-import { formatTable } from "../format/table.ts";
+import { formatTable, type TableLook } from "../format/table.ts";
 import { importResult, importTemplate } from "../import-template.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
+import { tableLook } from "../output.ts";
 import { toIso } from "../sandbox-view.ts";
 import { registerTemplateBuild } from "./template-build.ts";
 import { registerTemplateRm } from "./template-rm.ts";
@@ -32,9 +33,11 @@ function registerTemplateLs(template: Command, invocation: Invocation): void {
       {},
       { signal: invocation.signal, timeoutMs: CALL_MS.read },
     );
-    await invocation.output(options).result({
-      json: { templates: templates.map(toTemplateView) },
-      text: formatTemplates(templates.map(toTemplateView), invocation.surroundings.clock.nowMs()),
+    const output = invocation.output(options);
+    const views = templates.map(toTemplateView);
+    await output.result({
+      json: { templates: views },
+      text: formatTemplates(views, invocation.surroundings.clock.nowMs(), tableLook(output)),
     });
   });
 }
@@ -68,9 +71,9 @@ const toTemplateView = ({ name, digest, latest, sizeBytes, createdAt }: Template
   createdAt: toIso(createdAt),
 });
 
-const formatTemplates = (templates: readonly TemplateView[], nowMs: number): string =>
+const formatTemplates = (templates: readonly TemplateView[], nowMs: number, look: TableLook): string =>
   formatTable(
-    ["NAME", "VERSION", "SIZE", "AGE", ""],
+    ["NAME", "VERSION", "SIZE", "AGE", "TAG"],
     templates.map(({ name, digest, latest, sizeBytes, createdAt }) => [
       name,
       digest.slice(0, 12),
@@ -78,4 +81,5 @@ const formatTemplates = (templates: readonly TemplateView[], nowMs: number): str
       createdAt === null ? "" : formatAge(nowMs - Date.parse(createdAt)),
       latest ? "latest" : "",
     ]),
+    look,
   );

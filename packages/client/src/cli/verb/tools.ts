@@ -4,7 +4,7 @@ import { CALL_MS } from "../deadline.ts";
 import { formatTable } from "../format/table.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
-import { printable } from "../printable.ts";
+import { tableLook } from "../output.ts";
 import { openSandbox } from "../resolve/resolve-sandbox.ts";
 import { parametersOf } from "../tool-params.ts";
 
@@ -24,9 +24,13 @@ export function registerTools(program: Command, invocation: Invocation): void {
     using sandbox = await openSandbox(server, id, invocation);
     const { host, sessionId, sandboxId } = sandbox;
     const { tools } = await host.tools.listTools({ sessionId }, { signal: invocation.signal, timeoutMs: CALL_MS.read });
-    await invocation.output(options).result({
+    const output = invocation.output(options);
+    await output.result({
       json: { sandboxId, tools: tools.map(toView) },
-      text: formatTable(["TOOL", "CHANGES", "ALIASES", "PARAMETERS"], tools.map(toRow)),
+      text: formatTable(["TOOL", "CHANGES", "ALIASES", "PARAMETERS"], tools.map(toRow), {
+        ...tableLook(output),
+        lastCell: "cut",
+      }),
     });
   });
 }
@@ -43,5 +47,5 @@ const toView = ({ name, tier, description, inputSchema, aliases, readOnly }: Too
 /** Parameters that may be left out stand in brackets. */
 function toRow(tool: Tool): readonly string[] {
   const parameters = parametersOf(tool).map(({ name, needed }) => (needed === "yes" ? name : `[${name}]`));
-  return [tool.name, tool.readOnly ? "no" : "yes", tool.aliases.join(",") || "-", printable(parameters.join(" "))];
+  return [tool.name, tool.readOnly ? "no" : "yes", tool.aliases.join(",") || "-", parameters.join(" ")];
 }

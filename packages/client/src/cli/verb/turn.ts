@@ -3,6 +3,7 @@ import { TurnOutcome } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
 import { CALL_MS } from "../deadline.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
+import { whileWorking } from "../progress/while-working.ts";
 import { openSandbox } from "../resolve/resolve-sandbox.ts";
 
 const OUTCOMES = { succeeded: TurnOutcome.SUCCEEDED, failed: TurnOutcome.FAILED } as const;
@@ -29,9 +30,17 @@ export function registerTurn(program: Command, invocation: Invocation): void {
     const { signal } = invocation;
     using server = await invocation.server(options);
     using sandbox = await openSandbox(server, id, invocation);
-    const turn = await sandbox.host.snapshots.turnComplete(
-      { sessionId: sandbox.sessionId, turnKey: options.key ?? "", outcome: OUTCOMES[options.outcome] },
-      { signal, timeoutMs: CALL_MS.change },
+    const turn = await whileWorking(
+      {
+        text: "sealing the turn",
+        options,
+        work: () =>
+          sandbox.host.snapshots.turnComplete(
+            { sessionId: sandbox.sessionId, turnKey: options.key ?? "", outcome: OUTCOMES[options.outcome] },
+            { signal, timeoutMs: CALL_MS.change },
+          ),
+      },
+      invocation,
     );
     const { snapshotId, turnNumber, unchanged, generation } = turn;
     await invocation.output(options).result({

@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
-import { SandboxError } from "@turnbox/core";
-import { type Snapshot, SnapshotKind } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
 import { CALL_MS } from "../deadline.ts";
 import { formatAge } from "../format/duration.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
-import { listSnapshots } from "../resolve/list-snapshots.ts";
+import { whileWorking } from "../progress/while-working.ts";
+import { listSnapshots } from "../../sandbox/turn/list-snapshots.ts";
+import { newestUndo } from "../../sandbox/turn/newest-undo.ts";
 import { openSandbox } from "../resolve/resolve-sandbox.ts";
 import { PROCESSES, type RollbackOptions, TOOLS, withRollbackOptions } from "./rollback.ts";
 
@@ -29,17 +29,25 @@ export function registerUndo(program: Command, invocation: Invocation): void {
     const { signal, surroundings } = invocation;
     using server = await invocation.server(options);
     using sandbox = await openSandbox(server, id, invocation);
-    const before = newestUndo(await listSnapshots(sandbox, { signal }), id);
+    const before = newestUndo(await listSnapshots(sandbox, { signal }), { remedy: remedyFor(id) });
     const { snapshotId } = before;
-    const { undoSnapshotId, generation } = await sandbox.host.snapshots.rollbackSession(
+    const { undoSnapshotId, generation } = await whileWorking(
       {
-        idempotencyKey: randomUUID(),
-        sessionId: sandbox.sessionId,
-        snapshotId,
-        processes: PROCESSES[options.processes],
-        tools: TOOLS[options.tools],
+        text: "rolling back",
+        options,
+        work: () =>
+          sandbox.host.snapshots.rollbackSession(
+            {
+              idempotencyKey: randomUUID(),
+              sessionId: sandbox.sessionId,
+              snapshotId,
+              processes: PROCESSES[options.processes],
+              tools: TOOLS[options.tools],
+            },
+            { signal, timeoutMs: CALL_MS.change },
+          ),
       },
-      { signal, timeoutMs: CALL_MS.change },
+      invocation,
     );
     const ageMs = surroundings.clock.nowMs() - (before.createdAt === undefined ? 0 : timestampMs(before.createdAt));
     const age = formatAge(ageMs);
@@ -52,11 +60,5 @@ export function registerUndo(program: Command, invocation: Invocation): void {
   });
 }
 
-/** A rollback seals the files that it takes away; the newest of these seals is the last rollback's. */
-export function newestUndo(snapshots: readonly Snapshot[], id: string): Snapshot {
-  const undo = snapshots.findLast(({ kind }) => kind === SnapshotKind.UNDO);
-  if (undo !== undefined) return undo;
-  throw new SandboxError("SNAPSHOT_NOT_FOUND", "there is no rollback to undo, or what it took away is no longer kept", {
-    metadata: { remedy: `\`turnbox log ${id}\` shows what there is to go back to, with \`turnbox rollback\`.` },
-  });
-}
+const remedyFor = (id: string): string =>
+  `\`turnbox log ${id}\` shows what there is to go back to, with \`turnbox rollback\`.`;

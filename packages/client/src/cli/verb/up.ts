@@ -4,10 +4,11 @@ import { DEFAULT_PORT } from "../../config.ts";
 import { readLockHolder, readServerRecord, serverLockPath } from "../../home.ts";
 import type { Invocation } from "../invocation.ts";
 import { type OutputOptions, withExamples, withOutputOption } from "../option.ts";
+import { createSpinner } from "../progress/spinner.ts";
 import { runForeground } from "../service/foreground-child.ts";
 import { parseProgramFailure } from "../service/program-failure.ts";
 import { findServiceProgram } from "../service/service-program.ts";
-import { writeTo } from "../surroundings.ts";
+import { type OutputStream, writeTo } from "../surroundings.ts";
 
 const READY_LINE = /^turnbox ready (\S+)$/m;
 /** What is looked through for the ready line, and for the reason of a failure. */
@@ -40,7 +41,22 @@ async function up(options: OutputOptions, { surroundings, signal }: Invocation):
   const serve = ["serve", "--home", home, ...portArgs, "--host-entry", host.entry];
   const argv = [orchestrator.node, orchestrator.entry, ...serve] as const;
   const spec = { argv, env: variables, interrupts: surroundings.interrupts, clock: surroundings.clock };
-  return options.json === true ? await upAsJson(spec, surroundings) : await runForeground(spec);
+  if (options.json === true) return await upAsJson(spec, surroundings);
+  return surroundings.stderr.isTTY === true ? await upOnTerminal(spec, surroundings) : await runForeground(spec);
+}
+
+/** Says that the server starts until it has something to say itself. */
+async function upOnTerminal(
+  spec: Spec,
+  { stdout, stderr, clock, environment: { charset } }: Invocation["surroundings"],
+): Promise<number> {
+  const { signal } = spec.interrupts;
+  using spinner = createSpinner({ stream: stderr, clock, signal, charset, text: "starting the server" });
+  const passTo = (stream: OutputStream) => (bytes: Uint8Array) => {
+    spinner[Symbol.dispose]();
+    stream.write(bytes, () => undefined);
+  };
+  return await runForeground({ ...spec, onOutput: { stdout: passTo(stdout), stderr: passTo(stderr) } });
 }
 
 /** The server itself would refuse too, and could not say where the other one is. */

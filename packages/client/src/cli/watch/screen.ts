@@ -1,3 +1,4 @@
+import { cutToWidth } from "../format/display-width.ts";
 import { type OutputStream, writeTo } from "../surroundings.ts";
 
 /** The terminal's other screen, so that what was on it is there again afterwards; without a cursor. */
@@ -30,6 +31,6 @@ export function paintScreen(text: string, size: Pick<OutputStream, "rows" | "col
   const shown = rows === 0 || lines.length < rows ? lines : lines.slice(0, Math.max(1, rows - 2));
   const hidden = lines.length - shown.length;
   const all = hidden === 0 ? shown : [...shown, `and ${String(hidden)} more`];
-  const cut = (line: string): string => (columns === 0 ? line : line.slice(0, columns));
+  const cut = (line: string): string => (columns === 0 ? line : cutToWidth(line, { width: columns, mark: "" }));
   return `${FROM_THE_TOP}${all.map((line) => `${cut(line)}${CLEAR_LINE_END}\n`).join("")}${CLEAR_BELOW}`;
 }

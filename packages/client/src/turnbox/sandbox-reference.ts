@@ -1,4 +1,5 @@
 import { invalidArgument, SandboxError } from "@turnbox/core";
+import { nearestWords } from "../nearest-words.ts";
 
 /** What a sandbox can be called by. */
 export interface SandboxNames {
@@ -28,9 +29,14 @@ export function matchSandbox(reference: string, sandboxes: readonly SandboxNames
     exact.length > 0 ? exact : sandboxes.filter(({ sandboxId }) => sessionPart(sandboxId).startsWith(reference));
   const [first, ...others] = matches;
   if (first === undefined) {
+    const near = nearestWords(
+      reference,
+      sandboxes.flatMap(({ sandboxId, name }) => [name, sessionPart(sandboxId)]),
+    );
+    const guess = near.length === 0 ? "" : ` (did you mean ${near.map((one) => JSON.stringify(one)).join(" or ")}?)`;
     throw new SandboxError(
       "SANDBOX_NOT_FOUND",
-      `no sandbox has the id, the name or the beginning ${JSON.stringify(reference)}`,
+      `no sandbox has the id, the name or the beginning ${JSON.stringify(reference)}${guess}`,
       {
         metadata: { reference },
       },

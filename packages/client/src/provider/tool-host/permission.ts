@@ -1,0 +1,45 @@
+/** What an agent may do without anybody being asked. */
+export type PermissionMode = "approve-all" | "approve-reads" | "deny-all";
+
+export const PERMISSION_MODES: readonly PermissionMode[] = ["approve-all", "approve-reads", "deny-all"];
+export const DEFAULT_PERMISSION_MODE: PermissionMode = "approve-reads";
+
+/** What a tool host does for an agent under a permission. */
+export type PermissionOperation =
+  | "fs/read_text_file"
+  | "fs/write_text_file"
+  | "terminal/create"
+  | "session/request_permission";
+
+export const PERMISSION_OPERATIONS: readonly PermissionOperation[] = [
+  "fs/read_text_file",
+  "fs/write_text_file",
+  "terminal/create",
+  "session/request_permission",
+];
+
+/** The answer to an agent that asks; `pending` leaves it to a person or to the client. */
+export type PermissionDecision = "pending" | "allow-once" | "allow-always" | "reject-once" | "reject-always";
+
+export const PERMISSION_DECISIONS: readonly PermissionDecision[] = [
+  "pending",
+  "allow-once",
+  "allow-always",
+  "reject-once",
+  "reject-always",
+];
+
+/** A decision, and whether somebody has to be asked. */
+export interface PermissionVerdict {
+  readonly decision: PermissionDecision;
+  readonly needsInteraction: boolean;
+}
+
+/** What an agent asks to be allowed, as far as the decision looks at it; a request of the Agent Client Protocol is one. */
+export interface PermissionRequest {
+  readonly toolCall: {
+    /** `read` and `search` read; every other kind may change something. */
+    readonly kind?: string | null | undefined;
+    readonly locations?: readonly { readonly path: string }[] | null | undefined;
+  };
+}

@@ -1,0 +1,16 @@
+import type { CallOptions } from "../../sandbox/call.ts";
+import type { Sandbox } from "../../sandbox/sandbox.ts";
+import type { CreateOptions, ListOptions, SandboxList } from "../../turnbox/turnbox-types.ts";
+
+/** What the provider needs of a `Turnbox`. */
+export interface SandboxSource {
+  create(options?: CreateOptions): Promise<Sandbox>;
+  get(idOrName: string, options?: CallOptions): Promise<Sandbox>;
+  list(options?: ListOptions): Promise<SandboxList>;
+}
+
+/** What a sandbox is made with, beyond what the profile says. */
+export type SandboxDefaults = Pick<
+  CreateOptions,
+  "template" | "resources" | "quotaBytes" | "ttlMs" | "idleTimeoutMs" | "onTimeout"
+>;

@@ -1,0 +1,27 @@
+import type { CallOptions, KeyedOptions } from "../call.ts";
+
+/** Who a sandbox may talk to. What is left out is denied. */
+export interface SandboxNetworkPolicy {
+  readonly allowPublicIngress?: boolean;
+  readonly allowOutbound?: boolean;
+  readonly allowList?: readonly string[];
+  readonly denyList?: readonly string[];
+  /** Fail where it cannot be enforced, instead of warning. */
+  readonly required?: boolean;
+}
+
+/** A connection that the policy refused. */
+export interface NetworkDenial {
+  readonly at: Date;
+  readonly destination: string;
+  readonly rule: string;
+}
+
+/** Who a sandbox may talk to, while it runs. */
+export interface SandboxNetwork {
+  policy(options?: CallOptions): Promise<Required<SandboxNetworkPolicy>>;
+  /** Replaces the policy of the running sandbox. */
+  update(policy: SandboxNetworkPolicy, options?: KeyedOptions): Promise<Required<SandboxNetworkPolicy>>;
+  /** The latest connections that the policy refused. */
+  denials(options?: CallOptions): Promise<readonly NetworkDenial[]>;
+}

@@ -1,0 +1,74 @@
+import { randomUUID } from "node:crypto";
+import type { JsonObject } from "@bufbuild/protobuf";
+import { OnDisconnect, SlowReader } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
+import type { HostCalls } from "../host-call.ts";
+import { DEFAULT_TIMEOUT_MS } from "../link/default-timeouts.ts";
+import type { Sandbox } from "../sandbox.ts";
+import { toJsonObject } from "../wire/json.ts";
+import { toWireCount, toWireGeneration } from "../wire/number.ts";
+import { toWireDuration } from "../wire/time.ts";
+import { createToolDefinitions } from "./create-tool-definitions.ts";
+import type { RunningCall } from "./run-tool-call.ts";
+import { startBashStream, startToolStream } from "./tool-stream.ts";
+import type { BashOptions, CallLimits, ToolOptions } from "./tool-call.ts";
+
+const ON_DISCONNECT = { continue: OnDisconnect.CONTINUE, kill: OnDisconnect.KILL } as const;
+const SLOW_READER = { wait: SlowReader.WAIT, drop: SlowReader.DROP } as const;
+
+export type SandboxTools = Pick<Sandbox, "bash" | "bashStream" | "tool" | "toolStream" | "tools">;
+
+export function createTools(calls: HostCalls): SandboxTools {
+  const { sessionId } = calls;
+  const bashStream: Sandbox["bashStream"] = (command, options = {}) =>
+    startBashStream(
+      calls,
+      toRequest({ sessionId, toolName: "bash", params: toBashParams(command, options) }, options),
+      options,
+    );
+  const toolStream: Sandbox["toolStream"] = (toolName, params, options = {}) =>
+    startToolStream(
+      calls,
+      toRequest({ sessionId, toolName, params: toJsonObject("params", params) }, options),
+      options,
+    );
+  return {
+    bashStream,
+    toolStream,
+    bash: async (command, options) => await bashStream(command, options).result(),
+    tool: async (name, params, options) => await toolStream(name, params, options).result(),
+    tools: async (options) => {
+      const { tools } = await calls.call({ options, timeoutMs: DEFAULT_TIMEOUT_MS.read }, ({ host }, { signal }) =>
+        host.tools.listTools({ sessionId }, { signal }),
+      );
+      return createToolDefinitions(tools);
+    },
+  };
+}
+
+const toBashParams = (cmd: string, { cwd, env }: BashOptions): JsonObject => ({
+  cmd,
+  ...(cwd === undefined ? {} : { cwd }),
+  ...(env === undefined ? {} : { env: { ...env } }),
+});
+
+function toRequest(
+  call: { readonly sessionId: string; readonly toolName: string; readonly params: JsonObject },
+  options: ToolOptions,
+): RunningCall["request"] {
+  const { toolCallId = randomUUID(), expectedGeneration, stdin, limits, onDisconnect, slowReader } = options;
+  return {
+    ...call,
+    toolCallId,
+    onDisconnect: ON_DISCONNECT[onDisconnect ?? "continue"],
+    slowReader: SLOW_READER[slowReader ?? "wait"],
+    ...toWireGeneration(expectedGeneration),
+    ...(stdin === undefined ? {} : { stdin: typeof stdin === "string" ? Buffer.from(stdin) : stdin }),
+    ...(limits === undefined ? {} : { limits: toWireLimits(limits) }),
+  };
+}
+
+const toWireLimits = ({ timeoutMs, memoryBytes, outputBytes }: CallLimits) => ({
+  ...(timeoutMs === undefined ? {} : { timeout: toWireDuration("limits.timeoutMs", timeoutMs) }),
+  memoryBytes: toWireCount("limits.memoryBytes", memoryBytes),
+  outputBytes: toWireCount("limits.outputBytes", outputBytes),
+});

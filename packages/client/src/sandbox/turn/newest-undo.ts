@@ -1,0 +1,11 @@
+import { SandboxError } from "@turnbox/core";
+import { type Snapshot, SnapshotKind } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
+
+/** A rollback seals the files that it takes away; the newest of these seals is the last rollback's. */
+export function newestUndo(snapshots: readonly Snapshot[], { remedy }: { readonly remedy?: string } = {}): Snapshot {
+  const undo = snapshots.findLast(({ kind }) => kind === SnapshotKind.UNDO);
+  if (undo !== undefined) return undo;
+  throw new SandboxError("SNAPSHOT_NOT_FOUND", "there is no rollback to undo, or what it took away is no longer kept", {
+    metadata: remedy === undefined ? {} : { remedy },
+  });
+}
