@@ -2,6 +2,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { root } from "./bootstrap/layout.mjs";
+import { cliDocument } from "./docs/cli-parts.mjs";
+import { apiReference } from "./docs/api-reference.mjs";
 
 /**
  * Writes the documents that follow from code: `node scripts/docs.mjs`. With --check it writes nothing and fails where
@@ -89,7 +91,19 @@ ${table(["service", "served", "not yet"], rows)}
 `;
 }
 
-const DOCUMENTS = { "docs/ERRORS.md": errors, "docs/UNIMPLEMENTED.md": unimplemented };
+async function api() {
+  const { text, undocumented } = await apiReference();
+  const names = check || undocumented.length === 0 ? "" : `: ${undocumented.join(", ")}`;
+  process.stdout.write(`docs/API.md: ${undocumented.length} exported names without a comment${names}\n`);
+  return `${GENERATED}\n\n${text}`;
+}
+
+const DOCUMENTS = {
+  "docs/ERRORS.md": errors,
+  "docs/UNIMPLEMENTED.md": unimplemented,
+  "docs/API.md": api,
+  "docs/CLI.md": cliDocument,
+};
 
 const check = process.argv.includes("--check");
 const stale = [];
