@@ -13,8 +13,9 @@ const manifests = () => ["package.json", ...packageFolders().map((folder) => `${
 const sources = () => packageFolders().flatMap((folder) => [`${folder}/src`, `${folder}/tsconfig.json`]);
 const builds = () => packageFolders().map((folder) => `${folder}/dist`);
 
-/** What the command line is made from. */
-const BUNDLED = ["client", "core", "protocol"];
+/** What the programs are made from. */
+const BUNDLED = ["client", "orchestrator", "sandbox-host", "core", "protocol"];
+const BUNDLERS = ["bundle.mjs", "bundle-cli.mjs", "bundle-services.mjs"].map((name) => `scripts/bootstrap/${name}`);
 
 /** The steps that turn a clone with a toolchain into one that runs: dependencies, generated code, compiled code. */
 export function buildSteps(toolchain) {
@@ -62,7 +63,7 @@ export function buildSteps(toolchain) {
       remedy: "run pnpm install again: a package that the command line needs is missing",
       stamp: stamp(
         "bundled",
-        () => of(["pnpm-lock.yaml", "scripts/bootstrap/bundle.mjs", ...BUNDLED.map((name) => `packages/${name}/dist`)]),
+        () => of(["pnpm-lock.yaml", ...BUNDLERS, ...BUNDLED.map((name) => `packages/${name}/dist`)]),
         () => String(existsSync(path.join(root, bundle))),
       ),
       work: () => run([toolchain.node(), "scripts/bootstrap/bundle.mjs"], 120_000),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
-import { wantsTraces } from "./tracing.ts";
+import { createManualClock } from "../testing/index.ts";
+import { NO_TRACING, openTracing, wantsTraces } from "./tracing.ts";
 
 describe("wantsTraces", () => {
   it.each<[boolean, Record<string, string>]>([
@@ -14,5 +15,26 @@ describe("wantsTraces", () => {
     [false, { OTEL_TRACES_EXPORTER: "otlp", OTEL_SDK_DISABLED: "true" }],
   ])("is %s for %j", (wanted, env) => {
     expect(wantsTraces(env)).toBe(wanted);
+  });
+});
+
+describe("openTracing", () => {
+  const problems: string[] = [];
+  const options = {
+    serviceName: "test",
+    version: "0",
+    env: { OTEL_TRACES_EXPORTER: "otlp" },
+    clock: createManualClock(),
+    onProblem: (message: string) => void problems.push(message),
+  };
+
+  it("says how to get the SDK where it is not installed, and goes on without", async () => {
+    const missing = Object.assign(new Error("Cannot find package"), { code: "ERR_MODULE_NOT_FOUND" });
+    expect(await openTracing(options, () => Promise.reject(missing))).toBe(NO_TRACING);
+    expect(problems).toEqual([expect.stringContaining("npm install @opentelemetry/api @opentelemetry/sdk-node")]);
+  });
+
+  it("does not hide what else is wrong with it", async () => {
+    await expect(openTracing(options, () => Promise.reject(new Error("broken")))).rejects.toThrow("broken");
   });
 });

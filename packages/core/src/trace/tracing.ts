@@ -1,5 +1,6 @@
 import type { Interceptor } from "@connectrpc/connect";
 import type { Clock } from "../clock/clock.ts";
+import { hasErrno } from "../file/errno.ts";
 import type { Around } from "../object/around-methods.ts";
 
 /** What a span is about. Attributes hold no secrets and no contents. */
@@ -59,9 +60,20 @@ export function wantsTraces(env: TracingOptions["env"]): boolean {
   return value("OTEL_EXPORTER_OTLP_ENDPOINT") !== "" || value("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") !== "";
 }
 
-/** Traces where the environment asks for them; the SDK is loaded then and not before. */
-export async function openTracing(options: TracingOptions): Promise<Tracing> {
+const loadKit = () => import("./otel-tracing.ts");
+
+/**
+ * Traces where the environment asks for them; the SDK is loaded then and not before. Whoever bundles this may leave the
+ * SDK out: that it is missing is a problem to tell of, and the program goes on without traces.
+ */
+export async function openTracing(options: TracingOptions, load: typeof loadKit = loadKit): Promise<Tracing> {
   if (!wantsTraces(options.env)) return NO_TRACING;
-  const { startOtelTracing } = await import("./otel-tracing.ts");
-  return startOtelTracing(options);
+  try {
+    const { startOtelTracing } = await load();
+    return startOtelTracing(options);
+  } catch (thrown) {
+    if (!hasErrno(thrown, "ERR_MODULE_NOT_FOUND")) throw thrown;
+    options.onProblem("there are none without OpenTelemetry: npm install @opentelemetry/api @opentelemetry/sdk-node");
+    return NO_TRACING;
+  }
 }

@@ -1,0 +1,82 @@
+import { describe, expect, it } from "@jest/globals";
+import { contentsOf, tidyMarkdown } from "../../scripts/docs/tidy-markdown.mjs";
+import { publishedManifest } from "../../scripts/pack/manifest.mjs";
+import { packageOf } from "../../scripts/pack/package-of.mjs";
+
+const workspace = {
+  client: {
+    name: "@turnbox/client",
+    version: "1.2.3",
+    private: true,
+    exports: { ".": { default: "./dist/index.js" }, "./testing": { default: "./dist/testing/index.js" } },
+    bin: { turnbox: "./bin/turnbox.mjs" },
+    dependencies: { "@turnbox/core": "workspace:*", connect: "2.2.0", commander: "15.1.0" },
+    devDependencies: { mcp: "1.0.0" },
+  },
+  core: { dependencies: { "@opentelemetry/api": "1.10.0", "@opentelemetry/sdk-node": "0.301.0", pino: "10.4.0" } },
+  entries: { index: "dist/index.js", testing: "dist/testing/index.js" },
+};
+
+describe("the manifest of the published client", () => {
+  it("depends on what the library imports, and on nothing else", () => {
+    const made = publishedManifest({ ...workspace, imports: ["connect", "connect"] });
+    expect(made.dependencies).toEqual({ connect: "^2.2.0" });
+    expect(JSON.stringify(made)).not.toMatch(/workspace:|private|devDependencies|dist/);
+  });
+
+  it("names every entry point with its types, and traces as something one may have", () => {
+    const made = publishedManifest({ ...workspace, imports: [] });
+    expect(made.exports).toEqual({
+      ".": { types: "./lib/index.d.ts", default: "./lib/index.js" },
+      "./testing": { types: "./lib/testing.d.ts", default: "./lib/testing.js" },
+      "./package.json": "./package.json",
+    });
+    expect(Object.keys(made.peerDependencies)).toEqual(Object.keys(made.peerDependenciesMeta));
+  });
+
+  it("is refused where the library imports what the client does not name", () => {
+    expect(() => publishedManifest({ ...workspace, imports: ["pino"] })).toThrow("imports pino");
+  });
+
+  it.each([
+    ["@a/b/c", "@a/b"],
+    ["zod/v4", "zod"],
+    ["node:fs", undefined],
+    ["fs/promises", undefined],
+    ["./x.js", undefined],
+  ])("takes %s for a part of %s", (specifier, name) => {
+    expect(packageOf(specifier)).toBe(name);
+  });
+});
+
+describe("the reference", () => {
+  const typedoc = [
+    "# x",
+    "## Chapter",
+    "### Box",
+    "#### Extends",
+    "",
+    "- [`Lid`](#lid-1)",
+    "",
+    "#### Methods",
+    "##### open()",
+    "```ts",
+    "open(): void;",
+    "```",
+    "Opens [`Box.it`](#property-it).",
+    "###### Returns",
+    "`void`",
+    "***",
+    "### Lid",
+    '| <a id="property-it"></a> `it` | `string` |',
+    "",
+  ].join("\n");
+
+  it("keeps signatures and sentences, links to what has a heading and repeats nothing", () => {
+    const tidy = tidyMarkdown(typedoc);
+    expect(tidy).toContain("Extends [`Lid`](#lid).");
+    expect(tidy).toContain("open(): void;\n```\nOpens `Box.it`.");
+    expect(tidy).not.toMatch(/Returns|##### |\*\*\*|<a id/);
+    expect(contentsOf(tidy)).toBe("- **[Chapter](#chapter)**: [Box](#box), [Lid](#lid)");
+  });
+});
