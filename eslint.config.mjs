@@ -3,7 +3,7 @@ import importX from "eslint-plugin-import-x";
 import tseslint from "typescript-eslint";
 import { layersRule } from "./scripts/lint/layers-rule.mjs";
 
-const TYPESCRIPT = ["packages/*/src/**/*.ts", "test/**/*.ts", "bench/**/*.ts"];
+const TYPESCRIPT = ["packages/*/src/**/*.ts", "test/**/*.ts", "bench/**/*.ts", "examples/**/*.ts"];
 const TESTS = ["**/*.test.ts", "**/*.suite.ts", "**/fake/**/*.ts", "test/**/*.ts"];
 const PRODUCT = ["packages/*/src/**/*.ts"];
 
