@@ -25,7 +25,7 @@ import { createTreeKiller } from "./tree-killer.ts";
 const CONTROL_DEADLINE_MS = 10_000;
 const PROBE_DEADLINE_MS = 20_000;
 const SLOT_START_MS = 10_000;
-const WAITING_SHELLS = 2;
+const WAITING_SHELLS = 1;
 const MAX_LINGERING_OUTPUTS = 128;
 /** Bounds what a container without limits of its own can do to the machine's process table. */
 const DEFAULT_LIMITS: ContainerLimits = { pids: 4096 };
@@ -127,6 +127,9 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     });
   const slots = createShellSlots({
     start: (id, spec) => start(id, spec, AbortSignal.timeout(SLOT_START_MS)),
+    abandon: async (id, { marker, pid }) => {
+      await treeKiller.kill(id, { marker, pid });
+    },
     record: (id, process, work) => recordProcess(context, id, { process, work }),
     isRunning: async (id) => (await liveState(context, id))?.status === "running",
     clock: context.clock,
@@ -136,7 +139,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
   const exec = async (id: string, spec: ExecSpec, signal: AbortSignal): Promise<Execution> => {
     checkId(id);
     checkSpec(spec);
-    const process = (await slots.take(id, spec)) ?? (await start(id, spec, signal));
+    const process = (await slots.take(id, spec, signal)) ?? (await start(id, spec, signal));
     const { command, stdout, stderr, marker, pid, release } = process;
     const record: { readonly id: string; end: "own" | "stopped" } = { id, end: "own" };
     running.add(record);
@@ -241,11 +244,11 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     },
     processes: async (id, { signal }) => {
       checkId(id);
-      return await countProcesses(context, id, { waiting: slots.count(id), signal });
+      return await countProcesses(context, id, { slots, signal });
     },
     stats: async (id, { signal }) => {
       checkId(id);
-      return await readStats(context, id, { waiting: slots.count(id), signal });
+      return await readStats(context, id, { slots, signal });
     },
     pause: async (id, { signal }) => {
       // A shell that waits could not end with the service while it is frozen.

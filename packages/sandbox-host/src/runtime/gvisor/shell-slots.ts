@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import { type Clock, createDeadline, randomToken } from "@turnbox/core";
+import { type Clock, createDeadline, randomToken, SandboxError } from "@turnbox/core";
 import type { ExecSpec } from "../runtime.ts";
 import type { StartedProcess } from "./exec.ts";
 import { parseShellCall, type ShellCall, scriptFor, waitingShell } from "./shell-call.ts";
@@ -9,6 +9,8 @@ export interface ShellSlotsOptions {
   readonly start: (id: string, spec: ExecSpec) => Promise<StartedProcess>;
   /** Puts it on record that a process has work to do, or has none: a later service ends those that have some. */
   readonly record: (id: string, process: StartedProcess, work: "some" | "none") => Promise<void>;
+  /** Ends everything that a process has started or may come to start. */
+  readonly abandon: (id: string, process: StartedProcess) => Promise<void>;
   /** Whether the container runs, and is not paused, at this moment. */
   readonly isRunning: (id: string) => Promise<boolean>;
   readonly clock: Clock;
@@ -22,15 +24,20 @@ export interface ShellSlotsOptions {
  * while end, and all end with the service, whose end of their input closes.
  */
 export interface ShellSlots {
-  /** The process of the call, where a shell could take it. Where not, nothing of the call has run. */
-  take(id: string, spec: ExecSpec): Promise<StartedProcess | undefined>;
+  /**
+   * The process of the call, where a shell could take it; undefined where none could, and nothing of the call has run. A
+   * shell that does not say in time that it has begun is ended, and the call's outcome is unknown.
+   */
+  take(id: string, spec: ExecSpec, signal: AbortSignal): Promise<StartedProcess | undefined>;
   /** Makes shells for calls like this one. Settles when they wait, or cannot be made; never rejects. */
   refill(id: string, spec: ExecSpec): Promise<void>;
   /** Ends the shells of a container that wait, answers when they have ended, and makes none until it is opened again. */
   close(id: string): Promise<void>;
   open(id: string): void;
-  /** How many wait in a container. */
-  count(id: string): number;
+  /** Settles when no shell is being made in the container; the pids inside of those that wait, or are about to end. */
+  settled(id: string): Promise<ReadonlySet<number>>;
+  /** Whether one is being made at this moment. */
+  isMaking(id: string): boolean;
 }
 
 interface Slot {
@@ -45,10 +52,13 @@ const GREETING_MS = 10_000;
 /** How long a shell may take to notice the end of its input. */
 const END_MS = 1000;
 
-export function createShellSlots({ start, record, isRunning, clock, perContainer }: ShellSlotsOptions): ShellSlots {
+export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
+  const { start, record, isRunning, clock, perContainer } = options;
   const waiting = new Map<string, Slot[]>();
   const making = new Map<string, Promise<void>>();
   const closed = new Set<string>();
+  /** Those that have no call, until they have ended. */
+  const idle = new Map<string, Set<number>>();
   let total = 0;
 
   const remove = (id: string, slot: Slot): boolean => {
@@ -60,10 +70,17 @@ export function createShellSlots({ start, record, isRunning, clock, perContainer
     total -= 1;
     return true;
   };
-  const end = async ({ process }: Slot): Promise<void> => {
-    process.command.stdin.destroy();
-    process.stdout.output.destroy();
-    process.stderr.output.destroy();
+  const release = (id: string, { process }: Slot): void => {
+    const pids = idle.get(id);
+    pids?.delete(process.pid);
+    if (pids?.size === 0) idle.delete(id);
+  };
+  const close = ({ process }: Slot): void => {
+    for (const stream of [process.command.stdin, process.stdout.output, process.stderr.output]) stream.destroy();
+  };
+  const end = async (slot: Slot): Promise<void> => {
+    const { process } = slot;
+    close(slot);
     using patience = createDeadline({ clock, ms: END_MS });
     patience.signal.addEventListener("abort", () => {
       process.command.kill();
@@ -82,7 +99,10 @@ export function createShellSlots({ start, record, isRunning, clock, perContainer
     );
     void slot.process.command.ended.then(() => {
       over.abort();
-      if (remove(id, slot)) void slot.process.release();
+      release(id, slot);
+      if (!remove(id, slot)) return;
+      close(slot);
+      void slot.process.release();
     });
   };
 
@@ -92,6 +112,8 @@ export function createShellSlots({ start, record, isRunning, clock, perContainer
       const process = await start(id, { argv: waitingShell, env, cwd, deadlineMs: Number.MAX_SAFE_INTEGER });
       await record(id, process, "none");
       const slot = { process, env };
+      const pids = idle.get(id) ?? new Set();
+      idle.set(id, pids.add(process.pid));
       total += 1;
       waiting.set(id, [...(waiting.get(id) ?? []), slot]);
       keep(id, slot);
@@ -99,7 +121,7 @@ export function createShellSlots({ start, record, isRunning, clock, perContainer
   };
 
   return {
-    take: async (id, spec) => {
+    take: async (id, spec, signal) => {
       const call = parseShellCall(spec);
       const slot = waiting.get(id)?.[0];
       if (call === undefined || slot === undefined) return undefined;
@@ -107,12 +129,19 @@ export function createShellSlots({ start, record, isRunning, clock, perContainer
       const script = scriptFor(call, { env: slot.env, greeting });
       if (script === undefined || !remove(id, slot)) return undefined;
       const { process } = slot;
+      release(id, slot);
       await record(id, process, "some");
       process.command.stdin.write(script);
-      using patience = createDeadline({ clock, ms: GREETING_MS });
-      if (await isGreeted(process.stdout.output, greeting, patience.signal)) return process;
+      using patience = createDeadline({ clock, ms: GREETING_MS, signal });
+      const heard = await hear(process.stdout.output, greeting, patience.signal);
+      if (heard === "greeting") return process;
+      if (heard === "silence") await options.abandon(id, process);
       await end(slot);
-      return undefined;
+      if (heard === "end") return undefined;
+      signal.throwIfAborted();
+      throw new SandboxError("RUNTIME_UNAVAILABLE", `container ${id} does not start processes`, {
+        admitted: "unknown",
+      });
     },
     refill: async (id, spec) => {
       const call = parseShellCall(spec);
@@ -134,16 +163,26 @@ export function createShellSlots({ start, record, isRunning, clock, perContainer
     open: (id) => {
       closed.delete(id);
     },
-    count: (id) => waiting.get(id)?.length ?? 0,
+    settled: async (id) => {
+      await making.get(id);
+      return idle.get(id) ?? new Set();
+    },
+    isMaking: (id) => making.has(id),
   };
 }
 
-/** Takes the greeting off the output. False where the output ends, or the patience, before it has come. */
-async function isGreeted(output: Readable, greeting: string, patience: AbortSignal): Promise<boolean> {
+/** Takes the greeting off the output, or tells that the output has ended before it, or the patience. */
+async function hear(
+  output: Readable,
+  greeting: string,
+  patience: AbortSignal,
+): Promise<"greeting" | "end" | "silence"> {
   for (;;) {
     const first = output.read(greeting.length) as Buffer | null;
-    if (first !== null) return first.toString("latin1") === greeting;
-    if (output.readableEnded || output.destroyed || patience.aborted) return false;
+    if (first?.toString("latin1") === greeting) return "greeting";
+    if (output.readableEnded || output.destroyed) return "end";
+    // Whatever says something else is not to be trusted with a second run.
+    if (first !== null || patience.aborted) return "silence";
     await readable(output, patience);
   }
 }

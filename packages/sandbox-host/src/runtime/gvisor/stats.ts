@@ -1,27 +1,30 @@
-import { SandboxError } from "@turnbox/core";
 import { readProcessUsage } from "../process-usage.ts";
 import type { ContainerStats } from "../runtime.ts";
 import { cgroupOf, type GvisorContext } from "./context.ts";
+import { lost } from "./exec.ts";
 import { askSandbox } from "./liveness.ts";
+import type { ShellSlots } from "./shell-slots.ts";
 
 /** PID 1 and its sleep, which it starts again at once when somebody kills it. */
 const RESIDENT_PROCESSES = 2;
 
 interface Question {
-  /** How many of the processes inside are shells of the runtime's own that wait for a call. */
-  readonly waiting: number;
+  /** The shells of the runtime's own that wait for calls. */
+  readonly slots: Pick<ShellSlots, "settled" | "isMaking">;
   readonly signal: AbortSignal;
 }
 
 /** How many processes there are inside besides the resident ones. */
-export async function countProcesses(
-  context: GvisorContext,
-  id: string,
-  { waiting, signal }: Question,
-): Promise<number> {
-  const answer = await askSandbox(context, id, signal);
-  if (answer === undefined) throw new SandboxError("SANDBOX_LOST", `container ${id} does not run`, { admitted: "no" });
-  return Math.max(0, answer.pids.length - RESIDENT_PROCESSES - waiting);
+export async function countProcesses(context: GvisorContext, id: string, { slots, signal }: Question): Promise<number> {
+  for (;;) {
+    const own = new Set(await slots.settled(id));
+    const answer = await askSandbox(context, id, signal);
+    if (answer === undefined) throw lost(id);
+    // One that came to be meanwhile may be among them without a pid that anybody knows.
+    if (slots.isMaking(id)) continue;
+    for (const pid of await slots.settled(id)) own.add(pid);
+    return Math.max(0, answer.pids.filter((pid) => !own.has(pid)).length - RESIDENT_PROCESSES);
+  }
 }
 
 /**

@@ -1,0 +1,120 @@
+import { PassThrough } from "node:stream";
+import { describe, expect, it } from "@jest/globals";
+import type { CommandExit } from "@turnbox/core";
+import { createManualClock } from "@turnbox/core/testing";
+import type { ExecSpec } from "../runtime.ts";
+import type { StartedProcess } from "./exec.ts";
+import { createShellSlots } from "./shell-slots.ts";
+
+const SPEC: ExecSpec = { argv: ["bash", "-c", "echo hi"], env: { PATH: "/bin" }, cwd: "/", deadlineMs: 1000 };
+const never = new AbortController().signal;
+
+/** A shell that waits, as far as slots see it: what it is told, and what it says. */
+function newShell() {
+  const ended = Promise.withResolvers<CommandExit>();
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  const relay = (output: PassThrough) => ({
+    output,
+    consumed: Promise.resolve(),
+    hold: () => undefined,
+    drain: () => Promise.resolve(),
+  });
+  const end = (): void => {
+    stdout.end();
+    stdout.resume();
+    ended.resolve({ kind: "exited", exitCode: 1 });
+  };
+  stdin.once("close", end);
+  const process: StartedProcess = {
+    command: { pid: 1, stdin, stdout, stderr, ended: ended.promise, exit: ended.promise, kill: end },
+    stdout: relay(stdout),
+    stderr: relay(stderr),
+    pid: 7,
+    marker: "m",
+    release: () => Promise.resolve(),
+  };
+  return { process, stdin, stdout, end };
+}
+
+async function newSlots() {
+  const shell = newShell();
+  const clock = createManualClock();
+  const abandoned: string[] = [];
+  const slots = createShellSlots({
+    start: () => Promise.resolve(shell.process),
+    record: () => Promise.resolve(),
+    abandon: async (_id, { marker }) => {
+      abandoned.push(marker);
+      await Promise.resolve();
+    },
+    isRunning: () => Promise.resolve(true),
+    clock,
+    perContainer: 1,
+  });
+  await slots.refill("c", SPEC);
+  return { ...shell, clock, abandoned, slots };
+}
+
+describe("a call that is given to a shell which waits", () => {
+  it("begins when the shell says so, and has nothing of that in its output", async () => {
+    const { slots, stdin, stdout, process } = await newSlots();
+    const taking = slots.take("c", SPEC, never);
+    stdin.once("data", (script: Buffer) => {
+      stdout.write(`${/printf %s (\w+);/.exec(script.toString())?.[1] ?? ""}hi`);
+    });
+    expect(await taking).toBe(process);
+    expect((stdout.read() as Buffer).toString()).toBe("hi");
+  });
+
+  it("goes to a new one where the shell has ended before it began", async () => {
+    const { slots, end, abandoned } = await newSlots();
+    const taking = slots.take("c", SPEC, never);
+    end();
+    expect(await taking).toBeUndefined();
+    expect(abandoned).toEqual([]);
+  });
+
+  it("has an unknown outcome where the shell stays silent, and is not made a second time", async () => {
+    const { slots, clock, abandoned } = await newSlots();
+    const taking = slots.take("c", SPEC, never);
+    taking.catch(() => undefined);
+    await clock.advance(10_000);
+    await expect(taking).rejects.toMatchObject({ reason: "RUNTIME_UNAVAILABLE", admitted: "unknown" });
+    expect(abandoned).toEqual(["m"]);
+  });
+
+  it("has an unknown outcome where something else speaks first", async () => {
+    const { slots, stdout, abandoned } = await newSlots();
+    const taking = slots.take("c", SPEC, never);
+    stdout.write("x".repeat(100));
+    await expect(taking).rejects.toMatchObject({ admitted: "unknown" });
+    expect(abandoned).toEqual(["m"]);
+  });
+
+  it("ends with its caller's signal, and so does what it may have started", async () => {
+    const { slots, abandoned } = await newSlots();
+    const leaving = new AbortController();
+    const taking = slots.take("c", SPEC, leaving.signal);
+    leaving.abort(new Error("gone"));
+    await expect(taking).rejects.toThrow("gone");
+    expect(abandoned).toEqual(["m"]);
+  });
+});
+
+describe("a shell that nobody needs", () => {
+  it("ends after a while", async () => {
+    const { slots, clock, stdin } = await newSlots();
+    expect([...(await slots.settled("c"))]).toEqual([7]);
+    await clock.advance(60_000);
+    expect(stdin.destroyed).toBe(true);
+    expect([...(await slots.settled("c"))]).toEqual([]);
+    expect(await slots.take("c", SPEC, never)).toBeUndefined();
+  });
+
+  it("lets go of its streams when it ends with its container", async () => {
+    const { slots, end, stdin, stdout } = await newSlots();
+    end();
+    await slots.close("c");
+    expect([stdin.destroyed, stdout.destroyed]).toEqual([true, true]);
+  });
+});
