@@ -9,6 +9,8 @@ import type { LaunchExit } from "./launcher.ts";
 const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /** How long the output of an ended program may stay open in the hands of what left its process group. */
 const PIPE_GRACE_MS = 1000;
+/** How often it is waited as long for a reader that has not taken what there is. */
+const READER_ROUNDS = 60;
 
 export interface LocalProcessSpec {
   readonly command: string;
@@ -55,10 +57,16 @@ export async function startLocalProcess(
     throw startFailure(spec, thrown);
   }
   const closed = exit.then(async (end) => {
+    const outputs = [child.stdout, child.stderr];
     const over = new AbortController();
-    await Promise.race([allRead, clock.sleep(PIPE_GRACE_MS, { signal: over.signal }).catch(() => undefined)]);
+    const grace = (): Promise<void> => clock.sleep(PIPE_GRACE_MS, { signal: over.signal }).catch(() => undefined);
+    for (let round = 0; round < READER_ROUNDS && !over.signal.aborted; round += 1) {
+      await Promise.race([allRead, grace()]);
+      // What is left has a reader that is slow; where nothing is, others hold the pipe.
+      if (outputs.every(({ readableLength }) => readableLength === 0)) over.abort();
+    }
     over.abort();
-    for (const stream of [child.stdout, child.stderr]) stream.destroy();
+    for (const stream of outputs) stream.destroy();
     return end;
   });
   return { pid: child.pid ?? 0, child, exit, closed, kill };
@@ -68,7 +76,8 @@ function spawnGroup(spec: LocalProcessSpec): ChildProcessWithoutNullStreams {
   try {
     return spawn(spec.command, [...spec.args], {
       cwd: spec.cwd,
-      env: { PATH: SYSTEM_PATH, HOME: homedir(), ...spec.env },
+      // Without a level, bash takes a socket on its input for a remote login and reads the user's own start files.
+      env: { PATH: SYSTEM_PATH, HOME: homedir(), SHLVL: "1", ...spec.env },
       detached: true,
       stdio: "pipe",
     });

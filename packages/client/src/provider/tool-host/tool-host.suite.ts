@@ -93,8 +93,8 @@ export function describeToolHost(name: string, create: (options: ToolHostOptions
       expect(await read(5, 10)).toBe("five");
       expect([await read(6), await read(100, 1), await read(1, 0)]).toEqual(["", "", ""]);
       expect([await read(1, 2), await read(3, 2), await read(5, 2)].join("")).toBe(await read());
-      for (const bad of [read(0), read(1, -1), read(Number.NaN)])
-        await expect(bad).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
+      for (const [line, limit] of [[0], [1, -1], [Number.NaN]])
+        await expect(read(line, limit)).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
     });
 
     it("runs a command in a terminal: both outputs, how it ended, in the directory and with the variables given", async () => {
