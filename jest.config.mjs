@@ -32,7 +32,12 @@ export default {
   projects: [
     project(
       "unit",
-      ["<rootDir>/packages/*/src/**/*.test.ts", "<rootDir>/test/house/**/*.test.ts", "<rootDir>/test/sim/**/*.test.ts"],
+      [
+        "<rootDir>/packages/*/src/**/*.test.ts",
+        "<rootDir>/test/house/**/*.test.ts",
+        "<rootDir>/test/sim/**/*.test.ts",
+        "<rootDir>/bench/**/*.test.ts",
+      ],
       { testPathIgnorePatterns: ["\\.contract\\.test\\.ts$", "/node_modules/"] },
     ),
     project("contract", ["<rootDir>/packages/*/src/**/*.contract.test.ts"]),

@@ -1,0 +1,81 @@
+import { interleave, type Pace, timed } from "../run/sample.ts";
+import type { Bench } from "../run/bench.ts";
+import type { Measured, Row } from "../row.ts";
+
+/** A model thinks between its calls. */
+const AGENT_PAUSE_MS = 150;
+const CALLERS = 16;
+
+type Paced = Pick<Pace, "count" | "pauseMs" | "block">;
+
+/** The same command over RPC and by bare `runsc exec`, in turns. */
+async function compare(bench: Bench, script: string, pace: Paced): Promise<Measured> {
+  const [runsc, { turnbox }] = [await bench.runsc(), bench.server()];
+  await using sandbox = await turnbox.create();
+  const id = await runsc.bundle();
+  await runsc.run(id);
+  try {
+    const ours = () => timed(() => sandbox.bash(script));
+    const floor = () => timed(() => runsc.exec(id, script));
+    return await interleave({ ours, floor }, { ...pace, signal: bench.signal });
+  } finally {
+    await runsc.end(id);
+  }
+}
+
+const echoPaced: Row = {
+  id: "exec.echo",
+  title: "bash `echo hi` over RPC, at the pace of an agent",
+  unit: "ms",
+  server: "cold",
+  floor: "runsc exec sh -c 'echo hi'",
+  bar: { kind: "at_most_ratio", value: 0.2 },
+  measure: (bench) => compare(bench, "echo hi", { count: bench.count(200, 10), pauseMs: AGENT_PAUSE_MS }),
+};
+
+const echoBackToBack: Row = {
+  id: "exec.echo-back-to-back",
+  title: "bash `echo hi` over RPC, without a pause",
+  unit: "ms",
+  server: "cold",
+  floor: "runsc exec sh -c 'echo hi'",
+  measure: (bench) => compare(bench, "echo hi", { count: bench.count(200, 20), block: 10 }),
+};
+
+const list: Row = {
+  id: "exec.ls",
+  title: "bash `ls /` over RPC, at the pace of an agent",
+  unit: "ms",
+  server: "cold",
+  floor: "runsc exec sh -c 'ls /'",
+  bar: { kind: "at_most_ratio", value: 0.7 },
+  measure: (bench) => compare(bench, "ls /", { count: bench.count(200, 10), pauseMs: AGENT_PAUSE_MS }),
+};
+
+const parallel: Row = {
+  id: "exec.parallel-16",
+  title: "bash `echo hi` by 16 callers at once in one sandbox",
+  unit: "ms",
+  server: "cold",
+  floor: "16 x runsc exec sh -c 'echo hi' at once",
+  measure: async (bench) => {
+    const [runsc, { turnbox }] = [await bench.runsc(), bench.server()];
+    await using sandbox = await turnbox.create();
+    const id = await runsc.bundle();
+    await runsc.run(id);
+    const atOnce = async (call: () => Promise<unknown>): Promise<number[]> =>
+      await Promise.all(Array.from({ length: CALLERS }, () => timed(call)));
+    const ours: number[] = [];
+    const floor: number[] = [];
+    await sandbox.bash("echo hi");
+    for (let round = bench.count(10, 2); round > 0; round -= 1) {
+      bench.signal.throwIfAborted();
+      ours.push(...(await atOnce(() => sandbox.bash("echo hi"))));
+      floor.push(...(await atOnce(() => runsc.exec(id, "echo hi"))));
+    }
+    await runsc.end(id);
+    return { ours, floor };
+  },
+};
+
+export const EXEC_ROWS = [echoPaced, echoBackToBack, list, parallel] as const;

@@ -1,0 +1,93 @@
+import { spawn } from "node:child_process";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Sandbox } from "@turnbox/client";
+import { command } from "../run/command.ts";
+import type { Bench } from "../run/bench.ts";
+import type { Measured, Row } from "../row.ts";
+import { interleave, timed } from "../run/sample.ts";
+
+const KIB = 1024;
+const FILE_BYTES = 20 * KIB;
+const FOLDERS = 50;
+const LINE = "the quick brown fox jumps over the lazy dog, and nothing else happens in this line\n";
+/** In one file of the tree. */
+const NEEDLE = "needle-in-a-haystack";
+
+/** A tree of source-like files, 100 MB of them in a full run. */
+async function fillTree(directory: string, files: number): Promise<void> {
+  const text = LINE.repeat(Math.ceil(FILE_BYTES / LINE.length));
+  for (let index = 0; index < files; index += 1) {
+    const folder = join(directory, `d${String(index % FOLDERS)}`);
+    if (index < FOLDERS) await mkdir(folder, { recursive: true });
+    const isLast = index === files - 1;
+    await writeFile(
+      join(folder, `f${String(index)}.${index % 10 === 0 ? "md" : "ts"}`),
+      isLast ? `${text}${NEEDLE}\n` : text,
+    );
+  }
+}
+
+/** The same tree in the sandbox. */
+async function uploadTree(sandbox: Sandbox, directory: string): Promise<void> {
+  const tar = spawn("tar", ["-cf", "-", "-C", directory, "."], { stdio: ["ignore", "pipe", "ignore"] });
+  await sandbox.files.makeDirectory("tree");
+  await sandbox.files.upload("tree", tar.stdout);
+}
+
+interface Search {
+  readonly tool: "grep" | "glob";
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly bare: readonly [string, ...string[]];
+}
+
+/** The tool over the tree, against the machine's own program on the same files in the same pool. */
+async function search(bench: Bench, { tool, params, bare: [program, ...args] }: Search): Promise<Measured> {
+  const zfs = await bench.zfs();
+  const directory = join(zfs.path, `tree-${tool}`);
+  await fillTree(directory, bench.count(5000, 500));
+  await using sandbox = await bench.server().turnbox.create();
+  await uploadTree(sandbox, directory);
+  const ours = () => timed(() => sandbox.tool(tool, { ...params, path: "tree" }));
+  const floor = () => timed(() => command(program, [...args.map((arg) => (arg === "DIR" ? directory : arg))]));
+  return await interleave({ ours, floor }, { count: bench.count(20, 3), signal: bench.signal });
+}
+
+const read: Row = {
+  id: "files.read-4k",
+  title: "read_file of 4 KiB over RPC",
+  unit: "ms",
+  server: "cold",
+  floor: "an empty unary RPC (grpc.health.v1 Check) to the same host",
+  bar: { kind: "at_most_ratio", value: 1.5 },
+  measure: async (bench) => {
+    await using sandbox = await bench.server().turnbox.create();
+    await sandbox.files.write("page.txt", LINE.repeat(Math.floor((4 * KIB) / LINE.length)));
+    const health = bench.server().health();
+    const ours = () => timed(() => sandbox.tool("read_file", { path: "page.txt" }));
+    const floor = () => timed(() => health.check({}));
+    return await interleave({ ours, floor }, { count: bench.count(500, 50), signal: bench.signal, warmUp: 50 });
+  },
+};
+
+const grep: Row = {
+  id: "files.grep",
+  title: "grep over a tree of 100 MB, one match",
+  unit: "ms",
+  server: "cold",
+  floor: "grep -rnI of the machine over the same tree",
+  measure: (bench) =>
+    search(bench, { tool: "grep", params: { pattern: NEEDLE }, bare: ["grep", "-rnI", NEEDLE, "DIR"] }),
+};
+
+const glob: Row = {
+  id: "files.glob",
+  title: "glob `**/*.md` over the same tree",
+  unit: "ms",
+  server: "cold",
+  floor: "find -name '*.md' of the machine over the same tree",
+  measure: (bench) =>
+    search(bench, { tool: "glob", params: { pattern: "**/*.md" }, bare: ["find", "DIR", "-name", "*.md"] }),
+};
+
+export const FILE_ROWS = [read, grep, glob] as const;
