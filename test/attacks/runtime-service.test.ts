@@ -119,14 +119,14 @@ describe("the tools of the catalog, on a real host", () => {
         expect([name, (await ask(name, paramsOf[name]?.(place) ?? {})).includes(canary.secret)]).toEqual([name, false]);
       canary.expectUntouched();
       await ask(name, paramsOf[name]?.("/workspace") ?? {});
-      // A tool of files runs no program at all; one that runs code runs it by runsc, and by nothing else.
-      const programs = new Set(
-        recorder
-          .started()
-          .slice(before)
-          .map(({ program }) => program),
-      );
-      expect([name, [...programs]]).toEqual([name, tier === 1 ? [] : ["runsc"]]);
+      // A tool that runs code runs it by runsc, and by nothing else. A tool of files runs no program at all: there is at
+      // most the shell that the tool before it has left to be made, for the next call.
+      const programs = recorder
+        .started()
+        .slice(before)
+        .map(({ program }) => program);
+      expect([name, programs.filter((program) => program !== "runsc")]).toEqual([name, []]);
+      if (tier === 1) expect(programs.length).toBeLessThanOrEqual(1);
     }
     expect(await script(host, "a", "cat a.txt new")).toContain("there\nwritten");
   }, 90_000);
