@@ -40,6 +40,7 @@ import { createRepairSession } from "./session/repair.ts";
 import { freezeSessions } from "./session/shutdown.ts";
 import { recordCleanStop } from "./session/clean-stop.ts";
 import { readBoot, surviveReboot } from "./session/reboot.ts";
+import { createSpace } from "./session/space.ts";
 import { startWarmPool } from "./session/start-warm-pool.ts";
 import { replaceLostContainers } from "./session/storage-watch.ts";
 import type { HeadRef } from "./storage/storage.ts";
@@ -277,6 +278,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     registry,
     events,
     activity,
+    space: createSpace({ storage, activity, clock }),
     receipts,
     templates,
     health,

@@ -22,6 +22,7 @@ import type { PauseSession, ResumeSession } from "../session/pause.ts";
 import type { Receipts } from "../session/receipts.ts";
 import type { Registry } from "../session/registry.ts";
 import type { RepairSession } from "../session/repair.ts";
+import type { Space } from "../session/space.ts";
 import type { WarmPool } from "../session/warm-pool.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Templates } from "../template/templates.ts";
@@ -45,6 +46,7 @@ export interface Host extends ProcessParts {
   readonly registry: Registry;
   readonly events: SessionEvents;
   readonly activity: Activity;
+  readonly space: Space;
   readonly receipts: Receipts;
   readonly templates: Templates;
   readonly health: Health;

@@ -10,14 +10,7 @@ export const USAGE_TIMEOUT_MS = 5_000;
 export async function show(host: Host, session: Session): Promise<WireSession> {
   const [snapshots, spaceUsedBytes] = await Promise.all([
     host.records.call("listSnapshots", session.row.token),
-    spaceUsed(host, session),
+    host.space.of(session),
   ]);
   return toWireSession(session, { snapshotCount: snapshots.length, spaceUsedBytes });
-}
-
-/** What cannot be read at this moment shows as 0: it must not fail an operation that took place. */
-export async function spaceUsed(host: Host, session: Session): Promise<number> {
-  return await host.storage
-    .usedBytes(session.row.token, { signal: AbortSignal.timeout(USAGE_TIMEOUT_MS) })
-    .catch(() => 0);
 }

@@ -19,7 +19,7 @@ import { diffSnapshots } from "./diff-snapshots.ts";
 import type { Host } from "./host.ts";
 import { parseDrain } from "./drain.ts";
 import { pageOf } from "./paging.ts";
-import { show, spaceUsed } from "./show.ts";
+import { show } from "./show.ts";
 import { signalOf } from "./signal.ts";
 
 const KINDS: ReadonlyMap<number, SnapshotKind> = new Map([
@@ -70,7 +70,7 @@ export function createSnapshotService(host: Host): Partial<ServiceImpl<typeof Sn
         snapshotId: snapshot?.id ?? "",
         turnNumber,
         unchanged: turn.unchanged,
-        spaceUsedBytes: BigInt(await spaceUsed(host, session)),
+        spaceUsedBytes: BigInt(await host.space.of(session)),
         generation: session.row.generation,
         ...(snapshot === null ? {} : { snapshot: toWireSnapshot(snapshot, factsOf(session)) }),
       };

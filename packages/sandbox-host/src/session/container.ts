@@ -21,8 +21,15 @@ export interface Containers {
   newId(): string;
   /** The id of a container that runs on the session's head. One that died is replaced under a new generation. */
   ensure(session: Session, call: Call): Promise<string>;
-  /** Boots a container on a head that is not live yet, under an id that the caller has made durable. */
-  boot(session: Session, at: { readonly head: HeadRef; readonly id: string }, call: Call): Promise<void>;
+  /**
+   * Boots a container on a head that is not live yet, under an id that the caller has made durable. A head that the
+   * caller knows to be mounted comes with its path.
+   */
+  boot(
+    session: Session,
+    at: { readonly head: HeadRef; readonly id: string; readonly path?: string },
+    call: Call,
+  ): Promise<void>;
   /** Takes over a container that the caller booted and committed. */
   adopt(session: Session, id: string): void;
   /** Says that the container did not answer; the next `ensure` looks again. */
@@ -53,8 +60,8 @@ export function createContainers(deps: {
   const losing = new WeakMap<Session, Promise<void>>();
   const newId = (): string => randomToken(CONTAINER_ID_LENGTH);
 
-  const boot: Containers["boot"] = async (session, { head, id }, call) => {
-    const { path } = await storage.mountHead(head, call);
+  const boot: Containers["boot"] = async (session, { head, id, path: mounted }, call) => {
+    const path = mounted ?? (await storage.mountHead(head, call)).path;
     const { limits, networkPolicy } = session.row;
     const attached = needsNetwork(networkPolicy) ? { network: await network.attach(id, networkPolicy, call) } : {};
     await runtime.start({ id, rootPath: path, hostname: "turnbox", limits, ...attached }, call);

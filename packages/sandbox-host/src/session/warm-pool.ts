@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { type Clock, newSessionId } from "@turnbox/core";
+import { type Clock, hasReason, newSessionId } from "@turnbox/core";
 import type { Logger } from "pino";
 import { needsNetwork } from "../network/policy.ts";
 import type { Records } from "../record/records.ts";
@@ -62,6 +62,7 @@ const MAX_TEMPLATES = 4;
 const MAKE_TIMEOUT_MS = 60_000;
 const DROP_TIMEOUT_MS = 15_000;
 const RETRY_MS = 10_000;
+const MARK_DELAY_MS = 1_000;
 const MS_PER_SECOND = 1000;
 
 export interface WarmPoolParts {
@@ -188,15 +189,17 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
     if (isOwn) await runtime.limit(row.container, blueprint.limits, call);
     return await deps.maker.handOver(row, blueprint, receiptOf);
   };
-  /** What tells of a session where its record is lost may come a moment after it. */
-  const mark = (row: SessionRow, before: SessionRow): void => {
+  /** What tells of a session where its record is lost comes a moment after it: its first calls do not wait for that. */
+  const mark = async (row: SessionRow, before: SessionRow): Promise<void> => {
     const told = placeMarks(before);
     const news = Object.fromEntries(Object.entries(placeMarks(row)).filter(([key, value]) => told[key] !== value));
-    deps.storage
-      .markSession(row.token, news, { signal: AbortSignal.timeout(MAKE_TIMEOUT_MS) })
-      .catch((err: unknown) => {
+    await nap(MARK_DELAY_MS);
+    try {
+      await deps.storage.markSession(row.token, news, { signal: AbortSignal.timeout(MAKE_TIMEOUT_MS) });
+    } catch (err) {
+      if (!hasReason(err, "SESSION_NOT_FOUND"))
         log.warn({ err, sessionId: row.id }, "the files of a session do not tell of it");
-      });
+    }
   };
 
   return {
@@ -214,7 +217,7 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
         const made = await become(row, blueprint, receiptOf, call);
         const session = deps.registry.find(made.id);
         if (session !== undefined) deps.containers.adopt(session, row.container);
-        mark(made, row);
+        void mark(made, row);
         hits += 1;
         return made;
       } catch (thrown) {

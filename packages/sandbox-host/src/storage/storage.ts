@@ -226,9 +226,13 @@ export interface Storage {
   /**
    * Whether no file, directory or attribute was written between two snapshots on one line: `since` came before
    * `snapshot` on the same head, or on one that this head came from by cloning. False where they are not on one line.
-   * Exact, and cheap also where much changed.
+   * Exact, and cheap also where much changed; cheapest where both are on the head that the caller names.
    */
-  isUnchanged(snapshot: SnapshotRef, since: SnapshotRef, call: StorageCall): Promise<boolean>;
+  isUnchanged(
+    snapshot: SnapshotRef,
+    since: SnapshotRef,
+    call: StorageCall & { readonly head?: HeadRef },
+  ): Promise<boolean>;
   /** Sixteen at once; whoever wants one more waits. */
   openView(point: Point, call: StorageCall): Promise<View>;
   /**

@@ -1,4 +1,4 @@
-import { SandboxError } from "@turnbox/core";
+import { hasReason, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Records } from "../record/records.ts";
 import type { RollbackIntent, SnapshotRow } from "../record/row.ts";
@@ -135,14 +135,18 @@ async function prepare(
   call: Call,
 ): Promise<void> {
   const { refquotaBytes, container } = session.row;
-  if (container !== null && (await runtime.liveness(container, call)) === "running")
-    await runtime.pause(container, call);
+  if (container !== null) {
+    await runtime.pause(container, call).catch((thrown: unknown) => {
+      // A sandbox that is gone writes no more.
+      if (!hasReason(thrown, "SANDBOX_LOST")) throw thrown;
+    });
+  }
   await reach("rollback.frozen");
   await storage.mountHead(session.head, call);
   await storage.seal(session.head, intent.undo.name, snapshotMarks(intent.undo), call);
   await reach("rollback.sealed");
   const head = { token: intent.token, generation: intent.generation };
-  await storage.createHead(
+  const { path } = await storage.createHead(
     {
       ...head,
       origin: { kind: "snapshot", snapshot: { token: target.token, name: target.name } },
@@ -152,7 +156,7 @@ async function prepare(
     call,
   );
   await reach("rollback.cloned");
-  await containers.boot(session, { head, id: intent.container }, call);
+  await containers.boot(session, { head, id: intent.container, path }, call);
   await reach("rollback.booted");
 }
 

@@ -4,7 +4,7 @@ import type { ReceiptRow, SessionRow, SnapshotRow } from "../record/row.ts";
 import type { Reach } from "../session/crash-point.ts";
 import type { Intents } from "../session/intent.ts";
 import { type Session, within } from "../session/session.ts";
-import type { Storage } from "../storage/storage.ts";
+import type { HeadRef, Storage } from "../storage/storage.ts";
 import { newSnapshotId, nextSnapshotName } from "./snapshot-id.ts";
 import { snapshotMarks } from "./snapshot-marks.ts";
 
@@ -76,7 +76,8 @@ export function createSealing(deps: {
         await reach("seal.begun");
         await storage.seal(session.head, snapshot.name, snapshotMarks(snapshot), call);
         await reach("seal.sealed");
-        const isEmpty = unless !== undefined && (await dropIfEmpty(snapshot, unless.since, call));
+        const isEmpty =
+          unless !== undefined && (await dropIfEmpty(snapshot, unless.since, { ...call, head: session.head }));
         const sealed = !isEmpty;
         const kept = isEmpty ? unless.receipt : receipt;
         await session.commit((row) => (sealed ? rowAfter(row, snapshot) : row), {
@@ -96,7 +97,11 @@ export function createSealing(deps: {
   };
 
   /** Asked only when the snapshot is there: what is written before it is in it, what comes later is not its matter. */
-  async function dropIfEmpty({ token, name }: SnapshotRow, since: SnapshotRow, call: Call): Promise<boolean> {
+  async function dropIfEmpty(
+    { token, name }: SnapshotRow,
+    since: SnapshotRow,
+    call: Call & { readonly head: HeadRef },
+  ): Promise<boolean> {
     if (!(await storage.isUnchanged({ token, name }, { token: since.token, name: since.name }, call))) return false;
     try {
       await storage.destroySnapshot({ token, name }, { signal: AbortSignal.timeout(DROP_TIMEOUT_MS) });

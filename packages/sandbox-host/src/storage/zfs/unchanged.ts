@@ -1,6 +1,6 @@
 import { hasReason, SandboxError } from "@turnbox/core";
 import { snapshotNotFound } from "../names.ts";
-import type { SnapshotRef, StorageCall } from "../storage.ts";
+import type { HeadRef, SnapshotRef, StorageCall } from "../storage.ts";
 import { storageError } from "./failure.ts";
 import { filesystemOf } from "./layout.ts";
 import { readLine, type Segment } from "./line.ts";
@@ -16,8 +16,10 @@ const DOING = "comparing snapshots";
 export async function isUnchanged(
   room: ZfsRoom,
   snapshot: SnapshotRef,
-  { since, signal }: StorageCall & { readonly since: SnapshotRef },
+  { since, head, signal }: StorageCall & { readonly since: SnapshotRef; readonly head?: HeadRef },
 ): Promise<boolean> {
+  const onHead = async (dataset: string): Promise<boolean> =>
+    await isEmpty(room, { from: `${dataset}@${since.name}`, to: `${dataset}@${snapshot.name}` }, signal);
   const look = async (): Promise<boolean> => {
     const { segments } = await readLine(room, { from: since, to: snapshot }, signal);
     if (segments === undefined) return false;
@@ -26,11 +28,12 @@ export async function isUnchanged(
     }
     return true;
   };
-  // A promotion in the session that `since` belongs to may just have moved it.
-  return await look().catch((thrown: unknown) => {
+  // Either may be on another head, and a promotion in the session that `since` belongs to may just have moved it.
+  const again = async (thrown: unknown): Promise<boolean> => {
     if (!hasReason(thrown, "SNAPSHOT_NOT_FOUND")) throw thrown;
-    return look();
-  });
+    return await look();
+  };
+  return await (head === undefined ? look() : onHead(room.layout.head(head))).catch(again).catch(again);
 }
 
 function isEmpty(room: ZfsRoom, segment: Segment, signal: AbortSignal): Promise<boolean> {

@@ -124,7 +124,7 @@ export function createZfsStorage(options: ZfsStorageOptions): Storage {
     shrinkSession: (token, call) => ofSession(token, call, (r, c) => shrinkSession(r, token, c)),
     collectHeads: (keep, call) => ofSession(keep.token, call, (r, c) => collectHeads(r, keep, c)),
     isUnchanged: (snapshot, since, call) =>
-      ofSession(snapshot.token, call, (r, c) => isUnchanged(r, snapshot, { ...c, since })),
+      ofSession(snapshot.token, call, (r, c) => isUnchanged(r, snapshot, { ...call, ...c, since })),
     openView: (point, call) => views.open(point, call),
     changedPaths: (from, to, call) => ofSession(to.token, call, (r, c) => changedPaths(r, from, { ...c, to })),
     markSession: (token, marks, call) => ofSession(token, call, (r, c) => markSession(r, token, { ...c, marks })),

@@ -1,0 +1,43 @@
+import type { Clock } from "@turnbox/core";
+import type { Storage } from "../storage/storage.ts";
+import type { Activity } from "./activity.ts";
+import type { Session } from "./session.ts";
+
+/** The bytes that sessions take in the storage. */
+export interface Space {
+  /** As of now or, where the session was not used since, of a moment ago. What cannot be read shows as 0. */
+  of(session: Session): Promise<number>;
+}
+
+/** How long the answer to a request waits for it. */
+const TIMEOUT_MS = 5_000;
+/** What runs in the background of a session may write at any time. */
+const MAX_AGE_MS = 5_000;
+/** One that was used so short a time ago is in use: what is read of it is old at once. */
+const IN_USE_MS = 1;
+
+/** Asks the storage once for questions that follow one another, as those of a create and of a connection do. */
+export function createSpace(deps: {
+  readonly storage: Pick<Storage, "usedBytes">;
+  readonly activity: Pick<Activity, "idleMs">;
+  readonly clock: Clock;
+}): Space {
+  const known = new WeakMap<Session, { readonly atMs: number; readonly bytes: number }>();
+  return {
+    of: async (session) => {
+      const atMs = deps.clock.monotonicMs();
+      const last = known.get(session);
+      const ageMs = last === undefined ? Number.POSITIVE_INFINITY : atMs - last.atMs;
+      if (last !== undefined && ageMs <= MAX_AGE_MS && deps.activity.idleMs(session) >= ageMs) return last.bytes;
+      try {
+        const bytes = await deps.storage.usedBytes(session.row.token, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+        if (deps.activity.idleMs(session) < IN_USE_MS) known.delete(session);
+        else known.set(session, { atMs, bytes });
+        return bytes;
+      } catch {
+        // It must not fail an operation that took place.
+        return 0;
+      }
+    },
+  };
+}
