@@ -32,6 +32,7 @@ export interface HostClients extends Disposable {
   readonly close: () => void;
 }
 
+/** Where a service is, and how the connection to it is made. */
 export interface ConnectOptions extends Endpoint {
   /** How the connection is made; HTTP/2 unless given. */
   readonly connect?: ConnectionFactory;

@@ -36,6 +36,7 @@ export interface EnvironmentConfig {
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
+/** A tool to run. */
 export interface ToolRequest {
   readonly toolName: string;
   /** Names the call; unique in the session. */
@@ -47,14 +48,17 @@ export interface ToolRequest {
 
 /** Output of a tool, as it comes. */
 export type ToolProgress = OutputChunk;
+/** What became of it. */
 export type ToolResponse = ToolResult;
 
+/** A snapshot that an environment has taken. */
 export interface SnapshotInfo {
   readonly id: string;
   readonly name: string;
   readonly createdAt: Date;
 }
 
+/** What every operation of an environment takes. */
 export type EnvironmentCall = Pick<CallOptions, "signal">;
 
 /**

@@ -62,6 +62,7 @@ export interface SandboxIdentity {
   readonly providerState?: ProviderState | undefined;
 }
 
+/** A session to prepare a runtime for. */
 export interface PrepareRequest extends SandboxIdentity {
   /** The runtime that the session had before; empty where none is known. */
   readonly instanceId: string;
@@ -74,6 +75,7 @@ export interface PrepareRequest extends SandboxIdentity {
   readonly resumeAcpState: string;
 }
 
+/** The identity by which a runtime is looked for. */
 export interface FindSandboxRequest extends SandboxIdentity {
   readonly labels: Readonly<Record<string, string>>;
 }
@@ -90,6 +92,7 @@ export interface Prepared {
   readonly warnings: readonly string[];
 }
 
+/** How a runtime is ended. */
 export interface DestroyOptions extends ProviderCall {
   /** Instead of what the profile said at `prepare`: `transient` removes a runtime for good that would be kept. */
   readonly persistence?: PersistenceMode;
@@ -111,6 +114,7 @@ export interface Finder {
   findSandbox(request: FindSandboxRequest, options?: ProviderCall): Promise<SessionState>;
 }
 
+/** Whether a provider can look for runtimes by their labels. */
 export function isFinder(provider: Provider): provider is Provider & Finder {
   return "findSandbox" in provider && typeof provider.findSandbox === "function";
 }

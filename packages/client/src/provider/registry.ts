@@ -13,6 +13,7 @@ export interface Registry {
   backends(): readonly Backend[];
 }
 
+/** A registry with these providers. */
 export function createRegistry(...providers: readonly Provider[]): Registry {
   const registered = new Map<Backend, Provider>();
   const provider = (backend: Backend): Provider => {

@@ -35,6 +35,7 @@ const CAPABILITIES: EnvironmentCapabilities = {
   maxDurationMs: undefined,
 };
 
+/** What a local environment is made with. */
 export interface LocalEnvironmentOptions {
   /** Where the tools work; never removed. Without it `create` makes one of its own and `destroy` removes it. */
   readonly directory?: string;

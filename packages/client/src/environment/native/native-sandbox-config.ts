@@ -2,7 +2,9 @@ import type { SandboxCapabilities } from "../../sandbox/sandbox-info.ts";
 import { notSupported } from "../environment-error.ts";
 import type { EnvironmentCapabilities } from "../execution-environment.ts";
 
+/** Where a host keeps files; only `zfs` has snapshots. */
 export type StorageBackend = "zfs" | "local-disk";
+/** What runs the code on a host; `none` gives no isolation. */
 export type ContainerRuntime = "gvisor" | "none";
 
 /** What the caller counts on. A host that has less is refused; one that has more is fine. */
@@ -13,6 +15,7 @@ export interface NativeSandboxConfig {
   readonly containerRuntime: ContainerRuntime;
 }
 
+/** Expects ZFS and gVisor. */
 export const defaultConfig = (): NativeSandboxConfig => ({ storageBackend: "zfs", containerRuntime: "gvisor" });
 
 /** What a host that is as expected can do. */

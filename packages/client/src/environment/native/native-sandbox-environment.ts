@@ -29,6 +29,7 @@ interface ChangeRequest {
   readonly idempotencyKey: string;
 }
 
+/** What a native environment is made with. */
 export interface NativeSandboxOptions {
   /** Of the sandbox-host, by `connectHost`. They stay the caller's, who closes them. */
   readonly host: HostClients;
@@ -37,6 +38,7 @@ export interface NativeSandboxOptions {
   readonly clock?: Clock;
 }
 
+/** An environment on a host of one's own choice. */
 export interface NativeSandboxEnvironment extends ExecutionEnvironment {
   /**
    * Binds to a session that somebody else made, instead of `create`, to run tools in it. Everything else stays with its

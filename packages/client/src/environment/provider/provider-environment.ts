@@ -11,6 +11,7 @@ import { createToolGate } from "../session/tool-gate.ts";
 import { runTool } from "../tool/tool-set.ts";
 import { PROVIDER_TOOLS } from "./provider-tools.ts";
 
+/** What an environment over a provider is made with. */
 export interface ProviderEnvironmentOptions extends SessionOptions {
   /** The profile decides on the provider and on what becomes of the files. */
   readonly profile: Resolved;

@@ -16,6 +16,7 @@ export interface AgentSession {
   cancel(): Promise<void>;
 }
 
+/** How a prompt turn of an agent ended. */
 export interface PromptResult {
   readonly stopReason: StopReason;
   /** What the agent said in this turn: the text of its message chunks. */

@@ -18,6 +18,7 @@ import { type AskPermission, createPermissionDesk } from "./permission-desk.ts";
 import { serveTools } from "./serve-tools.ts";
 import { createTurns } from "./turns.ts";
 
+/** An agent's process, and who serves its requests. */
 export interface ConnectAgentOptions extends CallOptions {
   readonly handle: Handle;
   readonly toolHost: ToolHost;
@@ -30,6 +31,7 @@ export interface ConnectAgentOptions extends CallOptions {
   readonly clock?: Clock;
 }
 
+/** How a session of an agent begins. */
 export interface NewSessionOptions extends CallOptions {
   /** The tool host's root unless given. */
   readonly cwd?: string;

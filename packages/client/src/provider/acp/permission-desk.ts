@@ -16,6 +16,7 @@ export type AskPermission = (
   request: RequestPermissionRequest,
   options: { readonly signal: AbortSignal },
 ) => Promise<PermissionAnswer> | PermissionAnswer;
+/** What whoever is asked for a permission may say. */
 export type PermissionAnswer = Exclude<PermissionDecision, "pending">;
 
 /** Decides what an agent may do: by the tool host's mode, and where that leaves it open, by asking. */

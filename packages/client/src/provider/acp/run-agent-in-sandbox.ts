@@ -18,6 +18,7 @@ import {
 /** What an agent needs of a sandbox. */
 export type AgentSandbox = LaunchingSandbox & ToolSandbox & Pick<Sandbox, "turn">;
 
+/** An agent to run in a sandbox. */
 export interface SandboxAgentOptions
   extends LaunchSpec,
     Partial<ToolHostOptions>,
@@ -39,6 +40,7 @@ export interface SandboxAgent extends AsyncDisposable {
   stderr(options?: CallOptions): Promise<string>;
 }
 
+/** A prompt turn, and the turn of the sandbox that was sealed after it. */
 export interface SealedPrompt extends PromptResult {
   readonly turn: Turn;
 }

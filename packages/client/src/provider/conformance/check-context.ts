@@ -9,6 +9,7 @@ export const SECRET = "conformance-secret-value";
 /** Makes a provider. Called again, it makes another one that sees the same runtimes, as a program that starts anew. */
 export type MakeProvider = () => Provider | Promise<Provider>;
 
+/** The provider to check, and what for. */
 export interface CheckOptions {
   readonly backend: Backend;
   /** Beyond the backend; a sync mode is chosen by the check. */

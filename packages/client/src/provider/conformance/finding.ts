@@ -20,8 +20,10 @@ export const PROVIDER_CHECKS = [
   "finds nothing that was destroyed",
 ] as const;
 
+/** The name of a check. */
 export type ProviderCheck = (typeof PROVIDER_CHECKS)[number];
 
+/** What a check has found. */
 export interface Finding {
   readonly check: ProviderCheck;
   /** `not applicable` where the provider does not have the ability; `not reached` where an earlier check failed. */

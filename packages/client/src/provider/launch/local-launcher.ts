@@ -6,6 +6,7 @@ import { startLocalProcess } from "./local-process.ts";
 import { createOutputTail } from "./output-tail.ts";
 import { orAborted, stopGently } from "./stop-gently.ts";
 
+/** What a launcher of this machine is made with. */
 export interface LocalLauncherOptions {
   /** Where programs start unless the spec says otherwise. */
   readonly root: string;

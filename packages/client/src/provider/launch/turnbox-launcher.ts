@@ -14,6 +14,7 @@ export interface LaunchingSandbox {
   readonly processes: Pick<SandboxProcesses, "launch">;
 }
 
+/** What a launcher in a sandbox is made with. */
 export interface TurnboxLauncherOptions {
   /** Where programs start unless the spec says otherwise; /workspace unless given. */
   readonly root?: string;

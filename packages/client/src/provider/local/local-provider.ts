@@ -13,6 +13,7 @@ import { withTerminalEnvironment } from "../tool-host-environment.ts";
 /** This machine has one runtime, which nobody made and nobody removes. */
 const INSTANCE_ID = "local";
 
+/** What the provider of this machine is made with. */
 export interface LocalProviderOptions {
   readonly clock?: Clock;
 }

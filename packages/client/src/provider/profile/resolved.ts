@@ -2,10 +2,12 @@ import type { Secret } from "@turnbox/core";
 
 /** The backends that Turnbox knows by name. Other people's carry the prefix `x-`. */
 export const KNOWN_BACKENDS = ["local", "turnbox", "daytona", "e2b"] as const;
+/** Where a session runs; other people's backends are named `x-...`. */
 export type Backend = (typeof KNOWN_BACKENDS)[number] | `x-${string}`;
 
 const OWN_BACKEND = /^x-[a-z0-9][a-z0-9-]{0,30}$/;
 
+/** Whether this is the name of a backend, of ours or of somebody else's. */
 export function isBackend(value: unknown): value is Backend {
   if (typeof value !== "string") return false;
   return (KNOWN_BACKENDS as readonly string[]).includes(value) || OWN_BACKEND.test(value);

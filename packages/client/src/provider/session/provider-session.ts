@@ -4,11 +4,13 @@ import type { SessionRecord, SessionStatus } from "../state/session-record.ts";
 import { NOTHING_SYNCED, type SyncReason, type SyncResult } from "../sync/sync-types.ts";
 import { CLEANUP_MS, endRuntime, type SessionOptions } from "./session-options.ts";
 
+/** How a session is stopped. */
 export interface StopOptions extends ProviderCall {
   /** `crash` brings out what it can and goes on whatever fails; `stop` keeps a runtime whose files it could not get. */
   readonly reason?: "stop" | "crash";
 }
 
+/** What a stop has brought back, and what became of the runtime. */
 export interface Stopped {
   readonly sync: SyncResult;
   readonly state: SessionState;

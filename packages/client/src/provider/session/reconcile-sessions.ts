@@ -5,6 +5,7 @@ import { findRuntime } from "./find-runtime.ts";
 import { createProviderSession, type ProviderSession } from "./provider-session.ts";
 import { endRuntime, type SessionOptions, type SessionSecrets, toPrepareRequest } from "./session-options.ts";
 
+/** Which sessions are looked after at a start, and how. */
 export interface ReconcileOptions extends SessionOptions {
   /** What a session needs that is not kept; nothing unless given. */
   readonly secretsOf?: (record: SessionRecord, options: ProviderCall) => Promise<SessionSecrets>;

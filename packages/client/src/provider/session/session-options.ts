@@ -15,6 +15,7 @@ export interface SessionOptions {
   readonly onWarning?: (warning: SessionWarning) => void;
 }
 
+/** Something that went wrong and did not end the session. */
 export interface SessionWarning {
   readonly sessionId: string;
   readonly message: string;

@@ -5,6 +5,7 @@ import { findRuntime } from "./find-runtime.ts";
 import { createProviderSession, type ProviderSession } from "./provider-session.ts";
 import { CLEANUP_MS, type SessionOptions, toPrepareRequest } from "./session-options.ts";
 
+/** A session to start. */
 export interface StartRequest extends Omit<PrepareRequest, "sandboxId" | "instanceId" | "providerState"> {
   /** For every sync of the session. */
   readonly excludePatterns?: readonly string[];

@@ -2,6 +2,7 @@ import type { SandboxError } from "@turnbox/core";
 import type { ProviderCall } from "../provider.ts";
 import type { SessionRecord } from "./session-record.ts";
 
+/** Which states are listed. */
 export interface ListSessionsOptions extends ProviderCall {
   /** Told of a session that cannot be read, which is then left out; without it, `list` fails. */
   readonly onUnreadable?: (error: SandboxError) => void;

@@ -23,6 +23,7 @@ const MAX_PATTERN_LENGTH = 256;
 /** Git runs what these say, on the machine where git is called. */
 const GIT_RUNS = new Set(["hooks", "config", "config.worktree"]);
 
+/** Which paths are not brought over. */
 export interface Excludes {
   /** The patterns as they were given, with the built-in ones. */
   readonly patterns: readonly string[];

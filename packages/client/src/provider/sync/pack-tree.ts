@@ -23,6 +23,7 @@ const MAX_DEPTH = 256;
 /** What goes away or becomes something else between two looks is left out, as if it had gone before. */
 const CHANGED = ["ENOENT", "ENOTDIR", "ELOOP", "EINVAL", "ENXIO"] as const;
 
+/** What is packed. */
 export interface PackOptions {
   /** A directory that exists. */
   readonly root: string;

@@ -1,8 +1,10 @@
+/** Into the runtime, or back. */
 export type SyncDirection = "to_runtime" | "from_runtime";
 
 /** Why a sync runs: before the agent is launched, at a turn's boundary, at a normal stop, or after a crash. */
 export type SyncReason = "start" | "turn" | "stop" | "crash";
 
+/** Why files are brought over, and which are not. */
 export interface SyncOptions {
   readonly reason: SyncReason;
   /** Added to the built-in ones. */

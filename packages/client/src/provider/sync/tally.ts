@@ -1,11 +1,13 @@
 import { SandboxError } from "@turnbox/core";
 import type { SyncResult } from "./sync-types.ts";
 
+/** What one sync may bring over. */
 export interface SyncLimits {
   readonly maxEntries?: number;
   readonly maxBytes?: number;
 }
 
+/** What one sync may bring over unless it is told otherwise. */
 export const DEFAULT_SYNC_LIMITS: Required<SyncLimits> = { maxEntries: 500_000, maxBytes: 16 * 1024 ** 3 };
 /** More would fill a log and help nobody. */
 const MAX_ERRORS = 100;
@@ -21,6 +23,7 @@ export interface Tally {
   result(): SyncResult;
 }
 
+/** Counts from nothing, up to the limits. */
 export function createTally({ maxEntries, maxBytes }: SyncLimits = {}): Tally {
   const most = {
     entries: maxEntries ?? DEFAULT_SYNC_LIMITS.maxEntries,

@@ -6,6 +6,7 @@ import type { Anchor } from "./held-directory.ts";
 import type { Tally } from "./tally.ts";
 import { createTreeWriter, type FileDraft, type TreeWriter } from "./tree-writer.ts";
 
+/** Where an archive is unpacked to. */
 export interface UnpackOptions {
   /** A directory that exists. */
   readonly root: string;

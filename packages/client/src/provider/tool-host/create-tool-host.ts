@@ -7,6 +7,7 @@ import { createTerminals, type StartCommand } from "./terminals.ts";
 import { readTextRange } from "./text-range.ts";
 import type { ToolHost } from "./tool-host.ts";
 
+/** Where the files of a tool host are, and what it allows. */
 export interface ToolHostOptions {
   /** Absolute; relative paths begin here. */
   readonly root: string;

@@ -9,6 +9,7 @@ export interface TextRange {
   readonly limit?: number;
 }
 
+/** A command to run in a terminal. */
 export interface TerminalSpec {
   /** A path, or a name looked up in PATH. Not a shell's line: `sh` with `-c` runs one. */
   readonly command: string;
@@ -20,12 +21,14 @@ export interface TerminalSpec {
   readonly outputByteLimit?: number;
 }
 
+/** How the command of a terminal ended. */
 export interface TerminalExit {
   readonly exitCode: number | undefined;
   /** The signal's name, `SIGKILL` for one. */
   readonly signal: string | undefined;
 }
 
+/** The last bytes that a terminal has shown. */
 export interface TerminalOutput {
   /** The last of what it wrote to both streams, cut between characters. */
   readonly output: string;

@@ -12,6 +12,7 @@ import type { SandboxDefaults, SandboxSource } from "./sandbox-source.ts";
 import { syncIn, syncOut } from "./sync-sandbox.ts";
 import { parseTurnboxState } from "./turnbox-state.ts";
 
+/** What the provider is made with. */
 export interface TurnboxProviderOptions {
   /** A `Turnbox`. Who made it closes it. */
   readonly turnbox: SandboxSource;
@@ -27,6 +28,7 @@ export interface TurnboxProviderOptions {
  */
 export interface TurnboxProvider extends Provider, Finder, AsyncDisposable {}
 
+/** A provider whose runtimes are sandboxes. */
 export function createTurnboxProvider(options: TurnboxProviderOptions): TurnboxProvider {
   const { turnbox, defaults = {}, limits = {}, clock = systemClock } = options;
   const sandboxes = holdSandboxes(turnbox);
