@@ -19,6 +19,8 @@ const CREATES = IS_FULL ? 60 : 12;
 const LANES = 6;
 const RECORDS = 10_000;
 const SERVED_MS = 2_000;
+/** The three hosts start at the same time as it does. */
+const ANSWERED_MS = 4_000;
 const START_MS = 240_000;
 const TEST_MS = 480_000;
 const ENV = { TURNBOX_HOSTS: String(HOSTS.length), TURNBOX_POOL_SIZE: "2GiB", TURNBOX_NO_APT: "1", ...FLEET_BACKENDS };
@@ -154,11 +156,12 @@ describe("an orchestrator with three hosts on one machine", () => {
       const readyMs = await start();
       // It waits for the host that has it, which comes back beside the orchestrator.
       expect(await getSandbox(server, kept.sandboxId)).toMatchObject({ state: "SESSION_STATE_ACTIVE" });
-      const servedMs = performance.now() - begunMs;
+      const answeredMs = performance.now() - begunMs;
       process.stdout.write(
-        `${RECORDS} records: ready after ${Math.round(readyMs)} ms, a sandbox answered after ${Math.round(servedMs)} ms\n`,
+        `${RECORDS} records: ready after ${Math.round(readyMs)} ms, a sandbox answered after ${Math.round(answeredMs)} ms\n`,
       );
-      expect(servedMs).toBeLessThan(SERVED_MS * SLACK);
+      expect(readyMs).toBeLessThan(SERVED_MS * SLACK);
+      expect(answeredMs).toBeLessThan(ANSWERED_MS * SLACK);
       await instancesReady(server, HOSTS.length, START_MS);
       // What the index knows and no host has is no sandbox.
       const listed = await listSandboxes(server, {});

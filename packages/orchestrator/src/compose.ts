@@ -264,6 +264,8 @@ export async function composeOrchestrator(options: OrchestratorOptions, call: Ca
       background.push(fleet.run({ signal: lifetime.signal }));
       lookNow = () => {
         fleet.loop.wake();
+        // Callers may wait for a host of this machine, and asking it costs next to nothing.
+        if (config.provisioner === "local") registry.refresh({ signal: lifetime.signal }).catch(() => undefined);
       };
       setHealth("serving");
     },
