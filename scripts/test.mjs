@@ -6,13 +6,13 @@ import { runJestProject, runSideBySide } from "./check/jest.mjs";
 import { summarize, tallyCheck } from "./check/tally.mjs";
 import { provideTestParts } from "./check/test-parts.mjs";
 
-async function runCheck(check, { run, print }) {
+async function runCheck(check, { run, print, output = 1, before = [] }) {
   const reason = await check.skipped?.();
   if (reason !== undefined) {
     print(`${check.name}: not run, ${reason}`);
     return { passed: 0, skipped: 0, failures: [] };
   }
-  const code = exitCodeOf(await run(check.argv, { stdio: ["ignore", 1, 1] }));
+  const code = exitCodeOf(await run([...before, ...check.argv], { stdio: ["ignore", output, output] }));
   if (code !== 0 && check.onFailure === "warn") {
     print(`${check.name}: WARNING, see above (exit code ${code}); this fails nothing`);
     return tallyCheck({ name: check.name, code: 0 });
@@ -24,12 +24,14 @@ async function runCheck(check, { run, print }) {
 /** Unit tests use the processor, contract tests mostly wait for the storage: together they take the time of one. */
 const SIDE_BY_SIDE = ["contract", "unit"];
 
+const areTogether = ({ projects }) => SIDE_BY_SIDE.every((name) => projects.includes(name));
+
 function listTests({ projects, ...request }, context) {
   const options = { ...context, ...request };
-  const areTogether = SIDE_BY_SIDE.every((name) => projects.includes(name));
-  const alone = projects.filter((name) => !areTogether || !SIDE_BY_SIDE.includes(name));
+  const isTogether = areTogether({ projects });
+  const alone = projects.filter((name) => !isTogether || !SIDE_BY_SIDE.includes(name));
   return [
-    ...(areTogether
+    ...(isTogether
       ? [{ title: `tests: ${SIDE_BY_SIDE.join(" and ")}`, work: () => runSideBySide(SIDE_BY_SIDE, options) }]
       : []),
     ...alone.map((name) => ({ title: `tests: ${name}`, work: () => runJestProject(name, options) })),
@@ -39,9 +41,13 @@ function listTests({ projects, ...request }, context) {
 /** Every step runs, whatever failed before it: one run tells everything. */
 async function runAll(request, context) {
   const checks = request.withChecks ? listChecks(context.toolchain) : [];
+  const isBeside = ({ place }) => place === "beside tests" && areTogether(request);
+  const more = checks.filter(isBeside).map((check) => (besides) => runCheck(check, besides));
   const steps = [
-    ...checks.map((check) => ({ title: check.name, work: () => runCheck(check, context) })),
-    ...listTests(request, context),
+    ...checks
+      .filter((check) => !isBeside(check))
+      .map((check) => ({ title: check.name, work: () => runCheck(check, context) })),
+    ...listTests(request, { ...context, more }),
   ];
   const tallies = [];
   for (const [index, step] of steps.entries()) {

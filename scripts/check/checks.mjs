@@ -15,7 +15,8 @@ async function noPreviousCommit(env) {
 
 /**
  * The checks of `npm test` besides the tests. `skipped` answers why a check does not apply here; one with
- * `onFailure: "warn"` tells people something and fails nothing.
+ * `onFailure: "warn"` tells people something and fails nothing; one with `place: "beside tests"` uses the processor that
+ * tests leave, where there are any to run beside.
  */
 export function listChecks(toolchain) {
   const node = (...argv) => [toolchain.node(), ...argv];
@@ -35,6 +36,6 @@ export function listChecks(toolchain) {
     { name: "package of the client (publint, attw)", argv: node("scripts/pack/check.mjs") },
     { name: "format (biome)", argv: ["biome", "format", "."] },
     { name: "types of tests (tsc)", argv: node(compiler, "-p", "tsconfig.test.json") },
-    { name: "lint (eslint)", argv: ["eslint", ".", "--max-warnings", "0"] },
+    { name: "lint (eslint)", argv: ["eslint", ".", "--max-warnings", "0"], place: "beside tests" },
   ];
 }

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { accessSync, closeSync, constants, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { exitCodeOf } from "../bootstrap/child.mjs";
@@ -11,6 +11,22 @@ const RUN_TIMEOUT_MS = 45 * 60_000;
 
 /** All projects but unit share the machine's one zfs daemon, its network and its pids: their files run one by one. */
 const WORKERS = { unit: ["--maxWorkers=2"] };
+
+/** Projects whose files need no disk: a flush to one costs them time and shows nothing. */
+const IN_MEMORY = new Set(["unit"]);
+const MEMORY = "/dev/shm";
+
+const scratchOf = (name, folder) => (IN_MEMORY.has(name) ? { TMPDIR: folder } : {});
+
+function placeOf(name) {
+  if (!IN_MEMORY.has(name)) return os.tmpdir();
+  try {
+    accessSync(MEMORY, constants.W_OK | constants.X_OK);
+    return MEMORY;
+  } catch {
+    return os.tmpdir();
+  }
+}
 
 function readReport(file) {
   try {
@@ -51,7 +67,7 @@ export async function runJestProject(
   name,
   { run, toolchain, jestArguments = [], env = {}, isWhole, output = 1, before = [] },
 ) {
-  const folder = mkdtempSync(path.join(os.tmpdir(), "turnbox-test-"));
+  const folder = mkdtempSync(path.join(placeOf(name), "turnbox-test-"));
   const reportFile = path.join(folder, "report.json");
   const argv = [
     ...before,
@@ -66,6 +82,7 @@ export async function runJestProject(
       stdio: ["ignore", output, output],
       env: {
         ...env,
+        ...scratchOf(name, folder),
         NODE_OPTIONS: nodeOptions(toolchain.environment)
           .filter((option) => option !== undefined)
           .join(" "),
@@ -96,19 +113,24 @@ export async function runJestProject(
 const BESIDE = ["nice", "-n", "10"];
 
 /**
- * Runs two projects at the same time: the first one's output is seen at once, the second one's when it has ended. Answers
- * both tallies.
+ * Runs two projects at the same time: the first one's output is seen at once, the second one's when it has ended. `more`
+ * is done after the second one, while the first may still run, with its output behind it. Answers all tallies.
  */
-export async function runSideBySide([shown, kept], context) {
+export async function runSideBySide([shown, kept], { more = [], ...context }) {
   const folder = mkdtempSync(path.join(os.tmpdir(), "turnbox-test-"));
   const file = path.join(folder, "output");
   const output = openSync(file, "w");
-  try {
-    const both = [runJestProject(shown, context), runJestProject(kept, { ...context, output, before: BESIDE })];
-    const tallies = await Promise.all(both);
-    context.print(`\n--- tests: ${kept}`);
-    context.print(readFileSync(file, "utf8"));
+  const besides = { ...context, output, before: BESIDE };
+  const runBesides = async () => {
+    const tallies = [await runJestProject(kept, besides)];
+    for (const work of more) tallies.push(await work(besides));
     return tallies;
+  };
+  try {
+    const tallies = await Promise.all([runJestProject(shown, context), runBesides()]);
+    context.print(`\n--- beside it: tests: ${kept}`);
+    context.print(readFileSync(file, "utf8"));
+    return tallies.flat();
   } finally {
     closeSync(output);
     rmSync(folder, { recursive: true, force: true });

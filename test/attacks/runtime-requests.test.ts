@@ -35,8 +35,8 @@ async function reasonOf(method: string, body: Json): Promise<string> {
   }
 }
 
-/** A part of every hostile word, so that it is found wherever it gets to. */
-const MARK = "h23";
+/** A part of every hostile word, so that it is found wherever it gets to. No name of the host's own has a capital letter. */
+const MARK = "H23";
 const HOSTILE = [
   `-rf${MARK}`,
   `--root=/${MARK}`,
