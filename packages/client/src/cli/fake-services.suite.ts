@@ -50,6 +50,8 @@ export interface World extends FleetWorld {
   rolledBackTo: string[];
   toolsPolicies: ToolsPolicy[];
   outcomes: TurnOutcome[];
+  /** Whether the host can make snapshots at all. */
+  storage: "zfs" | "local-disk";
   imported: { name: string; key: string; bytes: number; largest: number };
   deleted: string[];
   looksUntilGone: number;
@@ -84,6 +86,7 @@ export const newWorld = (): World => ({
   rolledBackTo: [],
   toolsPolicies: [],
   outcomes: [],
+  storage: "zfs",
   imported: { name: "", key: "", bytes: 0, largest: 0 },
   deleted: [],
   looksUntilGone: 2,
@@ -258,6 +261,7 @@ export const createServices = (world: World): Services => ({
     router.service(SnapshotService, {
       turnComplete: ({ outcome }) => {
         world.outcomes.push(outcome);
+        if (world.storage === "local-disk") return { turnNumber: 4, generation: 1 };
         const snapshot = { snapshotId: "s4", kind: SnapshotKind.TURN, turnNumber: 4, outcome, head: true };
         return { snapshotId: "s4", turnNumber: 4, generation: 1, spaceUsedBytes: 9n, snapshot };
       },

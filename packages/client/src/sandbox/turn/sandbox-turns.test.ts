@@ -17,6 +17,12 @@ describe("turns", () => {
     ]);
   });
 
+  it("are only counted where the host has no snapshots", async () => {
+    using room = await openRoom();
+    room.world.storage = "local-disk";
+    expect(await room.sandbox.turn()).toMatchObject({ number: 4, snapshotId: undefined, snapshot: undefined });
+  });
+
   it("are gone back to by number, id or snapshot", async () => {
     using room = await openRoom();
     const [, second] = await room.sandbox.turns();

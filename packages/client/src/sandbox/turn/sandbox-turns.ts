@@ -7,6 +7,7 @@ import type { HostCalls } from "../host-call.ts";
 import { DEFAULT_TIMEOUT_MS } from "../link/default-timeouts.ts";
 import type { Sandbox } from "../sandbox.ts";
 import { toNumber, toWireGeneration } from "../wire/number.ts";
+import { toOptional } from "../wire/text.ts";
 import { listSnapshots } from "./list-snapshots.ts";
 import { newestUndo } from "./newest-undo.ts";
 import type { Rollback, RollbackOptions } from "./turn-types.ts";
@@ -56,11 +57,11 @@ export function createTurns(calls: HostCalls): SandboxTurns {
       );
       return {
         number: turn.turnNumber,
-        snapshotId: turn.snapshotId,
+        snapshotId: toOptional(turn.snapshotId),
         unchanged: turn.unchanged,
         generation: turn.generation,
         spaceUsedBytes: toNumber(turn.spaceUsedBytes),
-        snapshot: toSnapshot(turn.snapshot),
+        snapshot: turn.snapshot === undefined ? undefined : toSnapshot(turn.snapshot),
       };
     },
     turns: (options = {}) => list({ ...options, kinds: ["turn"] }),

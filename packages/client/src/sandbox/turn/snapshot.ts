@@ -37,10 +37,11 @@ export interface TurnOptions extends CallOptions {
 /** A sealed turn. */
 export interface Turn {
   readonly number: number;
-  readonly snapshotId: string;
+  /** Undefined where the host's storage has no snapshots: then turns are only counted. */
+  readonly snapshotId: string | undefined;
   /** Nothing had changed, and the last snapshot is the answer. */
   readonly unchanged: boolean;
   readonly generation: number;
   readonly spaceUsedBytes: number;
-  readonly snapshot: Snapshot;
+  readonly snapshot: Snapshot | undefined;
 }
