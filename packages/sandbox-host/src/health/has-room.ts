@@ -8,13 +8,12 @@ const LEAST_MEMORY = 0.15;
 
 /** Whether there is memory and space in the pool to spare. */
 export function createHasRoom(deps: {
-  readonly health: Pick<Health, "report">;
+  readonly health: Pick<Health, "isRoomy">;
   readonly registry: Registry;
   readonly clock: Clock;
 }): () => Promise<boolean> {
   return async () => {
-    const [{ storage, errors }, stats] = await Promise.all([deps.health.report(), readHostStats(deps)]);
-    const isRoomy = stats.memoryAvailableBytes >= stats.memoryBytes * LEAST_MEMORY;
-    return isRoomy && storage?.state === "online" && !errors.some((error) => error.includes("% full"));
+    const [isRoomy, stats] = await Promise.all([deps.health.isRoomy(), readHostStats(deps)]);
+    return isRoomy && stats.memoryAvailableBytes >= stats.memoryBytes * LEAST_MEMORY;
   };
 }

@@ -29,6 +29,8 @@ export interface Health {
   report(): Promise<HealthReport>;
   /** Throws `POOL_FULL` at the critical threshold, `STORAGE_UNAVAILABLE` where the pool is in no state to serve. */
   readonly assertRoom: (call: { readonly signal: AbortSignal }) => Promise<void>;
+  /** Whether the pool is in a good state and below its warning threshold. */
+  isRoomy(): Promise<boolean>;
   /** Takes in what the storage has just said to somebody else. */
   noteStorage(status: StorageStatus): void;
   /** Tells from now on that these are in the storage and nobody knows of them. */
@@ -113,6 +115,7 @@ export function createHealth(deps: {
         },
       );
     },
+    isRoomy: async () => judge(await status()).grade === "healthy",
     noteStorage: (pool) => {
       cached = { atMs: clock.monotonicMs(), status: Promise.resolve(pool) };
     },

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "@jest/globals";
+import { createManualClock } from "@turnbox/core/testing";
 import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
 
 const WARM = { warmSessions: 2, warmRefillDelay: 0, warmRefillRate: 1000 };
@@ -105,6 +106,32 @@ describe("sessions that stand ready", () => {
     await until(async () => (await second.storage.presence(CALL)).length === WARM.warmSessions);
     const created = await second.create();
     expect(left).not.toContain(created.row.container);
+  });
+
+  it("give way while the storage is short of space, also where nobody creates anything, and come back after it", async () => {
+    const clock = createManualClock();
+    await using test = await startTestHost(WARM, { clock });
+    const soon = (condition: () => boolean): Promise<void> =>
+      until(async () => {
+        await clock.advance(1000);
+        return condition();
+      });
+    await soon(isFull(test));
+    test.storage.setStatus({ state: "online", detail: "ONLINE", sizeBytes: 100, usedBytes: 90, availableBytes: 10 });
+    await soon(() => test.host.warm.stats().ready === 0);
+    expect(await test.runtime.list(CALL)).toEqual([]);
+    test.storage.setStatus(undefined);
+    await soon(isFull(test));
+  });
+
+  it("let their template go also while one of it is being made", async () => {
+    await using test = await startTestHost({ ...WARM, warmSessions: 50 });
+    await until(() => test.host.warm.stats().ready > 0);
+    const [base] = await test.host.templates.list(CALL);
+    if (base === undefined) throw new Error("there is no template");
+    await test.host.warm.release(base);
+    await test.host.templates.remove(base, CALL);
+    expect(await test.storage.presence(CALL)).toEqual([]);
   });
 
   it("let their template go", async () => {

@@ -62,6 +62,8 @@ const MAX_TEMPLATES = 4;
 const MAKE_TIMEOUT_MS = 60_000;
 const DROP_TIMEOUT_MS = 15_000;
 const RETRY_MS = 10_000;
+/** How often a full pool looks whether there is still room for it. */
+const LOOK_MS = 10_000;
 const MARK_DELAY_MS = 1_000;
 const MS_PER_SECOND = 1000;
 
@@ -90,30 +92,40 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
   const wanted = new Map<string, BaseRef>();
   const stop = new AbortController();
   const isOver = (): boolean => stop.signal.aborted;
-  let wake = (_delayMs: number): void => undefined;
+  const marking = new Set<Promise<void>>();
+  let wake = (): void => undefined;
+  /** Until then none is made, because of a create. Creates that follow do not put it off further. */
+  let notBeforeMs = 0;
+  /** Raised whenever what stands ready, or is being made, is not to be used. */
+  let releases = 0;
+  /** The one that is being made. */
+  let current: Promise<void> = Promise.resolve();
   let hits = 0;
   let misses = 0;
 
   const want = (base: BaseRef, delayMs: number): void => {
     wanted.delete(keyOf(base));
     wanted.set(keyOf(base), base);
-    wake(delayMs);
+    const [oldest] = wanted.keys();
+    if (wanted.size > MAX_TEMPLATES && oldest !== undefined) wanted.delete(oldest);
+    const nowMs = clock.monotonicMs();
+    if (notBeforeMs <= nowMs) notBeforeMs = nowMs + delayMs;
+    wake();
   };
   const drop = async (row: Ready): Promise<void> => {
     const call = { signal: AbortSignal.timeout(DROP_TIMEOUT_MS) };
     await runtime.stop(row.container, call);
     await deps.maker.discard(row);
   };
+  const tellLeft =
+    ({ token }: Ready) =>
+    (err: unknown): void => {
+      log.warn({ err, token }, "a session that stood ready is taken away at the next start");
+    };
   const dropAll = async (keys: readonly string[]): Promise<void> => {
     const rows = keys.flatMap((key) => ready.get(key) ?? []);
     for (const key of keys) ready.delete(key);
-    await Promise.all(
-      rows.map((row) =>
-        drop(row).catch((err: unknown) => {
-          log.warn({ err, token: row.token }, "a session that stood ready is taken away at the next start");
-        }),
-      ),
-    );
+    await Promise.all(rows.map((row) => drop(row).catch(tellLeft(row))));
   };
 
   const make = async (base: BaseRef): Promise<Ready> => {
@@ -128,50 +140,58 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
       await runtime.anticipate(row.container, deps.firstCall, call);
       return row;
     } catch (thrown) {
-      await drop(row);
+      await drop(row).catch(tellLeft(row));
       throw thrown;
     }
   };
 
-  /** The template that lacks one most, of those used last. */
+  /** Of the templates that lack one, the one used last. */
   const lacking = (): BaseRef | undefined =>
-    [...wanted.values()]
-      .slice(-MAX_TEMPLATES)
-      .reverse()
-      .find((base) => (ready.get(keyOf(base))?.length ?? 0) < options.size);
+    [...wanted.values()].reverse().find((base) => (ready.get(keyOf(base))?.length ?? 0) < options.size);
 
-  /** Whether it may go on at once. */
-  const refillOne = async (base: BaseRef): Promise<boolean> => {
-    if (!(await deps.hasRoom())) {
-      await dropAll([...ready.keys()]);
-      return false;
-    }
+  const refillOne = async (base: BaseRef): Promise<void> => {
+    const begun = releases;
     const row = await make(base);
-    if (isOver()) await drop(row);
+    if (isOver() || releases !== begun) await drop(row).catch(tellLeft(row));
     else ready.set(keyOf(base), [...(ready.get(keyOf(base)) ?? []), row]);
-    return true;
   };
   const nap = async (ms: number): Promise<void> => {
     await clock.sleep(ms, { signal: stop.signal }).catch(() => undefined);
   };
+  /** Waits for a create, or until it is time to look for room again. */
+  const untilWanted = async (): Promise<void> => {
+    const woken = Promise.withResolvers<void>();
+    wake = woken.resolve;
+    await Promise.race([woken.promise, nap(LOOK_MS)]);
+  };
+  /** Takes away what is of templates that nobody uses any more, or everything where there is no room for it. */
+  const giveWay = async (): Promise<"room" | "none"> => {
+    const hasRoom = await deps.hasRoom();
+    await dropAll([...ready.keys()].filter((key) => !hasRoom || !wanted.has(key)));
+    return hasRoom ? "room" : "none";
+  };
   const refill = async (): Promise<void> => {
     while (!isOver()) {
-      const base = lacking();
-      if (base === undefined) {
-        const woken = Promise.withResolvers<number>();
-        wake = woken.resolve;
-        await nap(await woken.promise);
-        continue;
+      try {
+        const room = await giveWay();
+        const base = lacking();
+        const waitMs = notBeforeMs - clock.monotonicMs();
+        if (room === "none") await nap(RETRY_MS);
+        else if (base === undefined) await untilWanted();
+        else if (waitMs > 0) await nap(Math.min(waitMs, LOOK_MS));
+        else {
+          current = refillOne(base);
+          await current;
+          await nap(MS_PER_SECOND / options.refillPerSecond);
+        }
+      } catch (err) {
+        if (!isOver()) log.warn({ err }, "no session could be made ready");
+        await nap(RETRY_MS);
       }
-      const isFine = await refillOne(base).catch((err: unknown) => {
-        if (!isOver()) log.warn({ err, template: base.name }, "no session could be made ready");
-        return false;
-      });
-      await nap(isFine ? MS_PER_SECOND / options.refillPerSecond : RETRY_MS);
     }
   };
   stop.signal.addEventListener("abort", () => {
-    wake(0);
+    wake();
   });
   const refilling = options.size > 0 ? refill() : Promise.resolve();
 
@@ -181,7 +201,7 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
       const row = ready.get(keyOf(base))?.shift();
       if (row === undefined) return undefined;
       if ((await runtime.findDead([row.container], call)).length === 0) return row;
-      void drop(row).catch(() => undefined);
+      void drop(row).catch(tellLeft(row));
     }
   };
   const become = async (row: Ready, blueprint: Blueprint, receiptOf: ReceiptOf, call: Call): Promise<SessionRow> => {
@@ -217,11 +237,12 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
         const made = await become(row, blueprint, receiptOf, call);
         const session = deps.registry.find(made.id);
         if (session !== undefined) deps.containers.adopt(session, row.container);
-        void mark(made, row);
+        const marked = mark(made, row).finally(() => marking.delete(marked));
+        marking.add(marked);
         hits += 1;
         return made;
       } catch (thrown) {
-        await drop(row);
+        await drop(row).catch(tellLeft(row));
         throw thrown;
       }
     },
@@ -229,12 +250,13 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
       want(base, 0);
     },
     release: async (base) => {
+      releases += 1;
       if (base === undefined) {
         await dropAll([...ready.keys()]);
         return;
       }
       wanted.delete(keyOf(base));
-      await dropAll([keyOf(base)]);
+      await Promise.all([dropAll([keyOf(base)]), current.catch(() => undefined)]);
     },
     stats: () => ({ ready: [...ready.values()].reduce((sum, rows) => sum + rows.length, 0), hits, misses }),
     abandon: async () => {
@@ -245,6 +267,7 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
       stop.abort();
       await refilling;
       await dropAll([...ready.keys()]);
+      await Promise.all(marking);
     },
   };
 }
