@@ -1,17 +1,17 @@
 import { randomUUID } from "node:crypto";
 import { type Command, Option } from "commander";
 import { ToolsPolicy } from "@turnbox/protocol/turnbox/host/v1/session_pb";
-import { ProcessesPolicy } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
+import { ProcessesPolicy, type RollbackSessionResponse } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
 import { CALL_MS } from "../deadline.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
 import { whileWorking } from "../progress/while-working.ts";
 import { listSnapshots } from "../../sandbox/turn/list-snapshots.ts";
-import { openSandbox } from "../resolve/resolve-sandbox.ts";
+import { type OpenSandbox, openSandbox } from "../resolve/resolve-sandbox.ts";
 import { matchSnapshot, SNAPSHOT_RULE } from "../resolve/snapshot-reference.ts";
 
-export const PROCESSES = { stop: ProcessesPolicy.STOP, refuse: ProcessesPolicy.REFUSE } as const;
-export const TOOLS = { refuse: ToolsPolicy.REFUSE, wait: ToolsPolicy.WAIT } as const;
+const PROCESSES = { stop: ProcessesPolicy.STOP, refuse: ProcessesPolicy.REFUSE } as const;
+const TOOLS = { refuse: ToolsPolicy.REFUSE, wait: ToolsPolicy.WAIT } as const;
 
 export interface RollbackOptions {
   readonly processes: keyof typeof PROCESSES;
@@ -33,6 +33,20 @@ export function withRollbackOptions(command: Command): Command {
     );
 }
 
+/** Brings a sandbox back to a snapshot, as the options say. */
+export async function rollBack(
+  { host, sessionId }: OpenSandbox,
+  { snapshotId, options }: { readonly snapshotId: string; readonly options: RollbackOptions & ServerOptions },
+  invocation: Invocation,
+): Promise<RollbackSessionResponse> {
+  const processes = PROCESSES[options.processes];
+  const tools = TOOLS[options.tools];
+  const request = { idempotencyKey: randomUUID(), sessionId, snapshotId, processes, tools };
+  const { signal } = invocation;
+  const work = () => host.snapshots.rollbackSession(request, { signal, timeoutMs: CALL_MS.change });
+  return await whileWorking({ text: "rolling back", options, work }, invocation);
+}
+
 export function registerRollback(program: Command, invocation: Invocation): void {
   withExamples(
     withRollbackOptions(
@@ -52,24 +66,7 @@ export function registerRollback(program: Command, invocation: Invocation): void
     using server = await invocation.server(options);
     using sandbox = await openSandbox(server, id, invocation);
     const snapshotId = matchSnapshot(reference, await listSnapshots(sandbox, { signal }));
-    const { undoSnapshotId, generation } = await whileWorking(
-      {
-        text: "rolling back",
-        options,
-        work: () =>
-          sandbox.host.snapshots.rollbackSession(
-            {
-              idempotencyKey: randomUUID(),
-              sessionId: sandbox.sessionId,
-              snapshotId,
-              processes: PROCESSES[options.processes],
-              tools: TOOLS[options.tools],
-            },
-            { signal, timeoutMs: CALL_MS.change },
-          ),
-      },
-      invocation,
-    );
+    const { undoSnapshotId, generation } = await rollBack(sandbox, { snapshotId, options }, invocation);
     await invocation.output(options).result({
       json: { sandboxId: sandbox.sandboxId, snapshotId, undoSnapshotId, generation },
       text: `back at ${snapshotId}; the files before are ${undoSnapshotId}, undo with: turnbox undo ${id}\n`,

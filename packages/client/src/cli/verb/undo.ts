@@ -1,15 +1,12 @@
-import { randomUUID } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
-import { CALL_MS } from "../deadline.ts";
 import { formatAge } from "../format/duration.ts";
 import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
-import { whileWorking } from "../progress/while-working.ts";
 import { listSnapshots } from "../../sandbox/turn/list-snapshots.ts";
 import { newestUndo } from "../../sandbox/turn/newest-undo.ts";
 import { openSandbox } from "../resolve/resolve-sandbox.ts";
-import { PROCESSES, type RollbackOptions, TOOLS, withRollbackOptions } from "./rollback.ts";
+import { type RollbackOptions, rollBack, withRollbackOptions } from "./rollback.ts";
 
 export function registerUndo(program: Command, invocation: Invocation): void {
   withExamples(
@@ -31,24 +28,7 @@ export function registerUndo(program: Command, invocation: Invocation): void {
     using sandbox = await openSandbox(server, id, invocation);
     const before = newestUndo(await listSnapshots(sandbox, { signal }), { remedy: remedyFor(id) });
     const { snapshotId } = before;
-    const { undoSnapshotId, generation } = await whileWorking(
-      {
-        text: "rolling back",
-        options,
-        work: () =>
-          sandbox.host.snapshots.rollbackSession(
-            {
-              idempotencyKey: randomUUID(),
-              sessionId: sandbox.sessionId,
-              snapshotId,
-              processes: PROCESSES[options.processes],
-              tools: TOOLS[options.tools],
-            },
-            { signal, timeoutMs: CALL_MS.change },
-          ),
-      },
-      invocation,
-    );
+    const { undoSnapshotId, generation } = await rollBack(sandbox, { snapshotId, options }, invocation);
     const ageMs = surroundings.clock.nowMs() - (before.createdAt === undefined ? 0 : timestampMs(before.createdAt));
     const age = formatAge(ageMs);
     await invocation.output(options).result({
