@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { mkdtemp, open, readdir, readFile, rm } from "node:fs/promises";
+import { copyFile, mkdtemp, open, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -122,6 +122,17 @@ describe("programs as children", () => {
     await until(async () =>
       /^\d+ \(.*\) Z|^$/.test(await readFile(`/proc/${String(child)}/stat`, "utf8").catch(() => "")),
     );
+  });
+
+  it("start when their file is no longer held open for writing, and not while it is", async () => {
+    const command = join(directory, "program");
+    await copyFile("/bin/true", command);
+    const spec = { command, args: [], deadlineMs: 10_000 };
+    const writer = await open(command, "r+");
+    await expect(runner.run(spec)).rejects.toMatchObject({ reason: "OVERLOADED" });
+    const starting = runner.run(spec);
+    await writer.close();
+    expect(await starting).toMatchObject({ exitCode: 0 });
   });
 
   it("leave a daemon behind when their output goes to a file", async () => {

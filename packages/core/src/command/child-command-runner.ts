@@ -12,7 +12,7 @@ import type {
   RunSpec,
 } from "./command-runner.ts";
 import { createFifoSupply, type FifoSupply } from "./fifo-supply.ts";
-import { spawned, startFailure } from "./spawned.ts";
+import { onceNotBusy, spawned, startFailure } from "./spawned.ts";
 import { supervise } from "./supervise.ts";
 
 const DEFAULT_MAX_OUTPUT_BYTES = 1024 * 1024;
@@ -78,15 +78,20 @@ export function createChildCommandRunner(options: { readonly path?: string } = {
   };
 
   const start: CommandRunner["start"] = async (spec, { signal } = {}) => {
-    signal?.throwIfAborted();
-    return await (spec.stdio === "fifos" ? startOnFifos(spec, signal) : startOnSockets(spec, signal));
+    return await onceNotBusy(async () => {
+      signal?.throwIfAborted();
+      return await (spec.stdio === "fifos" ? startOnFifos(spec, signal) : startOnSockets(spec, signal));
+    });
   };
 
   const runIntoFile = async (spec: RunSpec, outputPath: string, signal?: AbortSignal): Promise<CommandResult> => {
     await using output = await open(outputPath, "a", 0o600);
-    signal?.throwIfAborted();
-    const child = spawnChild(spec, ["ignore", output.fd, output.fd]);
-    await spawned(child, spec);
+    const child = await onceNotBusy(async () => {
+      signal?.throwIfAborted();
+      const started = spawnChild(spec, ["ignore", output.fd, output.fd]);
+      await spawned(started, spec);
+      return started;
+    });
     const { exit } = supervise(child, { spec, signal, outputs: [], pipeGraceMs: PIPE_GRACE_MS });
     return { exitCode: exitCodeOf(spec, await exit, signal), stdout: "", stderr: "", droppedBytes: 0 };
   };

@@ -1,5 +1,6 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Reason } from "../error/reason.ts";
 import { SandboxError } from "../error/sandbox-error.ts";
 import type { CommandSpec } from "./command-runner.ts";
@@ -12,6 +13,7 @@ const REASON_OF_CODE: ReadonlyMap<string, Reason> = new Map([
   ["EMFILE", "OVERLOADED"],
   ["ENFILE", "OVERLOADED"],
   ["ENOMEM", "OVERLOADED"],
+  ["ETXTBSY", "OVERLOADED"],
 ]);
 
 /** Resolves when the program runs; throws why it does not. */
@@ -20,6 +22,25 @@ export async function spawned(child: ChildProcess, spec: Pick<CommandSpec, "comm
     await once(child, "spawn");
   } catch (cause) {
     throw startFailure(spec, cause);
+  }
+}
+
+const BUSY_TRIES = 40;
+const BUSY_PAUSE_MS = 5;
+
+/**
+ * Starts a program, again after a moment where its file is "busy": for as long as any child of this process that was
+ * forked while the file was being written has not become another program, the system refuses to run the file.
+ */
+export async function onceNotBusy<Started>(start: () => Promise<Started>): Promise<Started> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await start();
+    } catch (thrown) {
+      const cause = thrown instanceof SandboxError ? thrown.cause : undefined;
+      if (codeOf(cause) !== "ETXTBSY" || tries === BUSY_TRIES) throw thrown;
+      await delay(BUSY_PAUSE_MS);
+    }
   }
 }
 
@@ -34,7 +55,8 @@ export function pipeFailure(cause: unknown): SandboxError {
   return new SandboxError(reasonOf(cause) ?? "INTERNAL", "a pipe for a program cannot be made", { cause });
 }
 
-function reasonOf(cause: unknown): Reason | undefined {
-  const code = typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : "";
-  return REASON_OF_CODE.get(code);
+const reasonOf = (cause: unknown): Reason | undefined => REASON_OF_CODE.get(codeOf(cause));
+
+function codeOf(cause: unknown): string {
+  return typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : "";
 }
