@@ -9,6 +9,7 @@ import { createFileWorkers } from "./file/workers.ts";
 import { createAdmission } from "./fleet/admission.ts";
 import { createFence } from "./fleet/fence.ts";
 import { createHealth } from "./health/health.ts";
+import { tellMembarrier } from "./health/tell-membarrier.ts";
 import { adoptNetworks, watchNetwork } from "./network/keep-network.ts";
 import { createDial } from "./network/port/dial.ts";
 import { createPorts } from "./network/port/ports.ts";
@@ -113,6 +114,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   );
   if (runtime.isolation === "none") log.warn("runtime none: tools run on this machine WITHOUT ISOLATION");
   log.info({ storage: storage.kind, runtime: runtime.kind, runtimeVersion: version }, "backends are open");
+  if (runtime.kind === "gvisor") void tellMembarrier({ runner, log }, call);
 
   const boot = await readBoot(records, options.bootId);
   const events = createSessionEvents({ clock });

@@ -246,6 +246,7 @@ describe("system-parts.json", () => {
     ["debootstrap", "debootstrap 1.0.128+nmu2+deb12u2", "1.0.128+nmu2+deb12u2"],
     ["umoci", "umoci version 0.4.7+ds-3+b7", "0.4.7+ds-3+b7"],
     ["mount", "mount from util-linux 2.38.1 (libmount 2.38.1: selinux, smack)", "2.38.1"],
+    ["perl", "v5.36.0", "5.36.0"],
     ["zfs", "0.7.0-25+b1", "0.7.0-25+b1"],
     ["zfs", "dpkg-query: no packages found matching zfs-fuse", undefined],
     ["runsc", "runsc version 0.0~20240729.0\nspec: 1.0.2-dev", "20240729"],

@@ -3,7 +3,7 @@ import { mkdir, open, rename, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
-import { type Clock, SandboxError } from "@turnbox/core";
+import { type Clock, SandboxError, withoutMembarrier } from "@turnbox/core";
 import { parseHostAnnouncement } from "./host-announcement.ts";
 
 export interface HostProcessSpec {
@@ -82,7 +82,9 @@ async function spawnWithLog(spec: HostProcessSpec): Promise<HostChild> {
   if (size > MAX_LOG_BYTES) await rename(spec.logPath, `${spec.logPath}.1`);
   const log = await open(spec.logPath, "a", 0o600);
   try {
-    return spawn(spec.command, [...spec.args], {
+    // Whatever the host starts inherits this; where it cannot be had, sandboxes start slower and the host says so.
+    const { command, args } = withoutMembarrier(spec);
+    return spawn(command, [...args], {
       detached: true,
       env: { ...spec.env },
       stdio: ["pipe", "pipe", log.fd],

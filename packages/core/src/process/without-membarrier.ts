@@ -1,0 +1,86 @@
+import { existsSync } from "node:fs";
+import type { CommandRunner } from "../command/command-runner.ts";
+
+/** A program and its arguments. */
+export interface Invocation {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+/** A call of `perl`, which is part of every Debian; the only thing there that makes system calls without a compiler. */
+const PERL = "/usr/bin/perl";
+
+interface Numbers {
+  readonly auditArch: number;
+  readonly prctl: number;
+  readonly membarrier: number;
+}
+
+/** Of the kernel's tables; other processors are not masked. */
+const NUMBERS: Readonly<Partial<Record<string, Numbers>>> = {
+  x64: { auditArch: 0xc000003e, prctl: 157, membarrier: 324 },
+  arm64: { auditArch: 0xc00000b7, prctl: 167, membarrier: 283 },
+};
+
+const ENOSYS = 38;
+
+/**
+ * Sets a filter (PR_SET_SECCOMP, SECCOMP_MODE_FILTER) and becomes the rest of the arguments. Where the kernel refuses the
+ * filter the program runs without it.
+ */
+const LAUNCHER =
+  'my ($prctl, $filter) = (0 + shift, pack "H*", shift);' +
+  ' my $program = pack "S x![P] P", length($filter) / 8, $filter;' +
+  " syscall $prctl, 22, 2, $program, 0, 0;" +
+  ' exec { $ARGV[0] } @ARGV; die "$ARGV[0]: $!\\n"';
+
+/** Prints the error number of membarrier's harmless question, or 0. */
+const QUESTION = "print syscall(0 + shift, 0, 0, 0) < 0 ? 0 + $! : 0";
+const QUESTION_MS = 5000;
+
+/**
+ * The command, so that it and all that it starts are told by the kernel that there is no membarrier(2). Programs written
+ * in Go with gVisor's packages wait about 10 ms for that call at each start, which is most of what a start takes. The same
+ * command where the machine has no perl, or its processor is not known here.
+ */
+export function withoutMembarrier(command: Invocation, perlPath = PERL, arch: string = process.arch): Invocation {
+  const numbers = NUMBERS[arch];
+  if (numbers === undefined || !existsSync(perlPath)) return command;
+  const filter = createFilter(numbers).toString("hex");
+  return { command: perlPath, args: ["-e", LAUNCHER, String(numbers.prctl), filter, command.command, ...command.args] };
+}
+
+/** Whether programs that this process starts find membarrier(2) masked; `unknown` where nothing here can ask. */
+export async function readMembarrier(
+  runner: CommandRunner,
+  { signal }: { readonly signal: AbortSignal },
+): Promise<"masked" | "open" | "unknown"> {
+  const numbers = NUMBERS[process.arch];
+  if (numbers === undefined) return "unknown";
+  const spec = { command: PERL, args: ["-e", QUESTION, String(numbers.membarrier)], deadlineMs: QUESTION_MS };
+  const answer = await runner.run(spec, { signal }).catch(() => undefined);
+  if (answer?.exitCode !== 0) return "unknown";
+  return Number(answer.stdout) === ENOSYS ? "masked" : "open";
+}
+
+/** Classic BPF over `struct seccomp_data`: another architecture's calls pass, membarrier fails with ENOSYS, the rest passes. */
+function createFilter({ auditArch, membarrier }: Numbers): Buffer {
+  const [load, jumpIfEqual, answer] = [0x20, 0x15, 0x06];
+  const [offsetOfNumber, offsetOfArch] = [0, 4];
+  const [allow, fail] = [0x7fff0000, 0x00050000];
+  const steps = [
+    { code: load, no: 0, value: offsetOfArch },
+    { code: jumpIfEqual, no: 3, value: auditArch },
+    { code: load, no: 0, value: offsetOfNumber },
+    { code: jumpIfEqual, no: 1, value: membarrier },
+    { code: answer, no: 0, value: fail + ENOSYS },
+    { code: answer, no: 0, value: allow },
+  ];
+  const program = Buffer.alloc(steps.length * 8);
+  steps.forEach(({ code, no, value }, index) => {
+    program.writeUInt16LE(code, index * 8);
+    program.writeUInt8(no, index * 8 + 3);
+    program.writeUInt32LE(value, index * 8 + 4);
+  });
+  return program;
+}
