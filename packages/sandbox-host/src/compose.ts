@@ -180,7 +180,8 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     reach,
   };
   const destroySession = createDestroySession({ reaper, clock, reach });
-  const maker = createMaker({ registry, records, events, storage, clock, destroySession, reach });
+  const space = createSpace({ storage, activity, clock });
+  const maker = createMaker({ registry, records, events, storage, space, clock, destroySession, reach });
   const parts = { maker, registry, records, storage, events, containers, runtime, health, templates, clock, log };
   const warm = startWarmPool({ ...parts, defaults, config, recovered }, call);
   const pauseSession = createPauseSession({ runtime, containers, intents, clock, log, reach });
@@ -280,7 +281,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     registry,
     events,
     activity,
-    space: createSpace({ storage, activity, clock }),
+    space,
     receipts,
     templates,
     health,

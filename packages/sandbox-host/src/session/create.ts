@@ -5,6 +5,7 @@ import type { SessionRow, SnapshotRow } from "../record/row.ts";
 import type { NetworkPolicy } from "../network/policy.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import type { Templates } from "../template/templates.ts";
+import { mayBeSnapshotId } from "../turn/snapshot-id.ts";
 import type { Reach } from "./crash-point.ts";
 import type { Blueprint, Maker, TimePolicy } from "./make.ts";
 import type { Receipts } from "./receipts.ts";
@@ -116,6 +117,7 @@ export function createCreateSession(deps: {
 
   /** The session whose snapshot the base names, if it names one that this tenant may see. */
   async function findOwner(base: string, tenant: string): Promise<Session | null> {
+    if (!mayBeSnapshotId(base)) return null;
     const snapshot: SnapshotRow | null = await records.call("findSnapshot", base);
     const owner = registry.all().find(({ row }) => row.token === snapshot?.token && row.tenant === tenant);
     return owner ?? null;

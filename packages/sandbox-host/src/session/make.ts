@@ -10,6 +10,7 @@ import type { SessionEvents } from "./events.ts";
 import { placeMarks } from "./place-marks.ts";
 import type { Registry } from "./registry.ts";
 import { createSession, type Session } from "./session.ts";
+import type { Space } from "./space.ts";
 import { startTiming } from "./timing.ts";
 
 /** How long a session may live, as its maker says. */
@@ -64,6 +65,7 @@ export function createMaker(deps: {
   readonly records: Records;
   readonly events: SessionEvents;
   readonly storage: Storage;
+  readonly space: Pick<Space, "begin">;
   readonly clock: Clock;
   readonly destroySession: DestroySession;
   readonly reach: Reach;
@@ -74,6 +76,11 @@ export function createMaker(deps: {
     const session = createSession(row, { records, events });
     registry.add(session);
     return session;
+  };
+  const startMade = (row: SessionRow): void => {
+    const session = start(row);
+    deps.space.begin(session);
+    events.publish("created", session);
   };
 
   /** Cleanup is not the caller's: its signal may be what made the work fail. What cannot be undone now is removed later. */
@@ -118,7 +125,7 @@ export function createMaker(deps: {
         for (const row of rows) await undo(row);
         throw thrown;
       }
-      for (const row of sessions) events.publish("created", start(row));
+      for (const row of sessions) startMade(row);
     },
 
     handOver: async (ready, blueprint, receiptOf) => {
@@ -131,7 +138,7 @@ export function createMaker(deps: {
         session,
         ...(receipt === undefined ? {} : { receipt }),
       });
-      events.publish("created", start(session));
+      startMade(session);
       return session;
     },
 

@@ -26,6 +26,21 @@ describe("the space that a session takes", () => {
     expect(await space.of(session)).toBe(3000);
   });
 
+  it("is nothing, unasked, for a session that was made a moment ago, until it is used", async () => {
+    await using rig = await createRig();
+    const session = await rig.add();
+    const space = createSpace({ ...rig, storage: { usedBytes: () => Promise.resolve(1000) } });
+    space.begin(session);
+    await rig.clock.advance(10);
+    expect(await space.of(session)).toBe(0);
+    rig.activity.touch(session);
+    await rig.clock.advance(1);
+    expect(await space.of(session)).toBe(1000);
+    space.begin(session);
+    await rig.clock.advance(5001);
+    expect(await space.of(session)).toBe(1000);
+  });
+
   it("is asked for each time while a call runs", async () => {
     await using rig = await createRig();
     const session = await rig.add();

@@ -7,6 +7,8 @@ import type { Session } from "./session.ts";
 export interface Space {
   /** As of now or, where the session was not used since, of a moment ago. What cannot be read shows as 0. */
   of(session: Session): Promise<number>;
+  /** Says that a session was made this moment: there is nothing of its own in it yet, which nobody has to ask for. */
+  begin(session: Session): void;
 }
 
 /** How long the answer to a request waits for it. */
@@ -24,6 +26,7 @@ export function createSpace(deps: {
 }): Space {
   const known = new WeakMap<Session, { readonly atMs: number; readonly bytes: number }>();
   return {
+    begin: (session) => void known.set(session, { atMs: deps.clock.monotonicMs(), bytes: 0 }),
     of: async (session) => {
       const atMs = deps.clock.monotonicMs();
       const last = known.get(session);

@@ -96,6 +96,24 @@ describe("sessions that stand ready", () => {
     expect(test.host.warm.stats()).toMatchObject({ ready: 0, hits: 0, misses: 1 });
   });
 
+  it("are no longer ready where their sandbox has died, and are made again", async () => {
+    const clock = createManualClock();
+    await using test = await startTestHost(WARM, { clock });
+    const soon = (condition: () => boolean | Promise<boolean>): Promise<void> =>
+      until(async () => {
+        await clock.advance(1000);
+        return await condition();
+      });
+    await soon(isFull(test));
+    const [first = "", ...others] = await test.runtime.list(CALL);
+    test.runtime.crash(first, "lost");
+    await soon(async () => {
+      const now = await test.runtime.list(CALL);
+      return now.length === 2 && !now.includes(first);
+    });
+    expect(await test.runtime.list(CALL)).toEqual(expect.arrayContaining(others));
+  });
+
   it("go with the service, and those that a crash left go at the next start", async () => {
     const first = await startTestHost(WARM);
     await until(isFull(first));

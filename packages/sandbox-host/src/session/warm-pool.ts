@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { type Clock, hasReason, newSessionId } from "@turnbox/core";
+import { type Clock, newSessionId } from "@turnbox/core";
 import type { Logger } from "pino";
 import { needsNetwork } from "../network/policy.ts";
 import type { Records } from "../record/records.ts";
@@ -8,9 +8,9 @@ import type { ContainerLimits, ExecSpec, Runtime } from "../runtime/runtime.ts";
 import type { BaseRef, Storage } from "../storage/storage.ts";
 import type { Containers } from "./container.ts";
 import type { SessionEvents } from "./events.ts";
+import { createLateMarks } from "./late-marks.ts";
 import type { Blueprint, Maker } from "./make.ts";
 import type { Registry } from "./registry.ts";
-import { placeMarks } from "./place-marks.ts";
 import { createSession } from "./session.ts";
 
 export interface WarmPoolOptions {
@@ -64,7 +64,6 @@ const DROP_TIMEOUT_MS = 15_000;
 const RETRY_MS = 10_000;
 /** How often a full pool looks whether there is still room for it. */
 const LOOK_MS = 10_000;
-const MARK_DELAY_MS = 1_000;
 const MS_PER_SECOND = 1000;
 
 export interface WarmPoolParts {
@@ -92,7 +91,7 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
   const wanted = new Map<string, BaseRef>();
   const stop = new AbortController();
   const isOver = (): boolean => stop.signal.aborted;
-  const marking = new Set<Promise<void>>();
+  const marks = createLateMarks(deps);
   let wake = (): void => undefined;
   /** Until then none is made, because of a create. Creates that follow do not put it off further. */
   let notBeforeMs = 0;
@@ -138,6 +137,8 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
       const session = createSession(row, deps);
       await deps.containers.boot(session, { head: session.head, id: row.container }, call);
       await runtime.anticipate(row.container, deps.firstCall, call);
+      // A create looks whether it lives; the second look at a container is the cheap one.
+      await runtime.findDead([row.container], call);
       return row;
     } catch (thrown) {
       await drop(row).catch(tellLeft(row));
@@ -164,10 +165,26 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
     wake = woken.resolve;
     await Promise.race([woken.promise, nap(LOOK_MS)]);
   };
+  /** Takes away those whose sandbox has died: they do not stand ready. */
+  const dropDead = async (): Promise<void> => {
+    const containers = [...ready.values()].flatMap((rows) => rows.map(({ container }) => container));
+    const dead = new Set(await runtime.findDead(containers, { signal: stop.signal }));
+    if (dead.size === 0) return;
+    const gone: Ready[] = [];
+    for (const [key, rows] of ready) {
+      gone.push(...rows.filter(({ container }) => dead.has(container)));
+      ready.set(
+        key,
+        rows.filter(({ container }) => !dead.has(container)),
+      );
+    }
+    await Promise.all(gone.map((row) => drop(row).catch(tellLeft(row))));
+  };
   /** Takes away what is of templates that nobody uses any more, or everything where there is no room for it. */
   const giveWay = async (): Promise<"room" | "none"> => {
     const hasRoom = await deps.hasRoom();
     await dropAll([...ready.keys()].filter((key) => !hasRoom || !wanted.has(key)));
+    await dropDead();
     return hasRoom ? "room" : "none";
   };
   const refill = async (): Promise<void> => {
@@ -209,18 +226,6 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
     if (isOwn) await runtime.limit(row.container, blueprint.limits, call);
     return await deps.maker.handOver(row, blueprint, receiptOf);
   };
-  /** What tells of a session where its record is lost comes a moment after it: its first calls do not wait for that. */
-  const mark = async (row: SessionRow, before: SessionRow): Promise<void> => {
-    const told = placeMarks(before);
-    const news = Object.fromEntries(Object.entries(placeMarks(row)).filter(([key, value]) => told[key] !== value));
-    await nap(MARK_DELAY_MS);
-    try {
-      await deps.storage.markSession(row.token, news, { signal: AbortSignal.timeout(MAKE_TIMEOUT_MS) });
-    } catch (err) {
-      if (!hasReason(err, "SESSION_NOT_FOUND"))
-        log.warn({ err, sessionId: row.id }, "the files of a session do not tell of it");
-    }
-  };
 
   return {
     provide: async (blueprint, receiptOf, call) => {
@@ -237,8 +242,7 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
         const made = await become(row, blueprint, receiptOf, call);
         const session = deps.registry.find(made.id);
         if (session !== undefined) deps.containers.adopt(session, row.container);
-        const marked = mark(made, row).finally(() => marking.delete(marked));
-        marking.add(marked);
+        marks.add(made, row);
         hits += 1;
         return made;
       } catch (thrown) {
@@ -260,6 +264,7 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
     },
     stats: () => ({ ready: [...ready.values()].reduce((sum, rows) => sum + rows.length, 0), hits, misses }),
     abandon: async () => {
+      marks.abandon();
       stop.abort();
       await refilling;
     },
@@ -267,7 +272,7 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
       stop.abort();
       await refilling;
       await dropAll([...ready.keys()]);
-      await Promise.all(marking);
+      await marks[Symbol.asyncDispose]();
     },
   };
 }

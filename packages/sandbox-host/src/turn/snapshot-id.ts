@@ -1,9 +1,16 @@
 import { randomToken } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
 
+const PREFIX = "snap-";
+
 /** What users see of a snapshot; opaque, about 100 random bits. */
 export function newSnapshotId(): string {
-  return `snap-${randomToken(20)}`;
+  return `${PREFIX}${randomToken(20)}`;
+}
+
+/** Whether a text could be the id of a snapshot; only the records know whether it is. */
+export function mayBeSnapshotId(text: string): boolean {
+  return text.startsWith(PREFIX);
 }
 
 /** A name in the storage that is unique in the pool for ever, also where an earlier operation crashed half-way. */
