@@ -1,5 +1,4 @@
 import { describe, expect, it } from "@jest/globals";
-import type { SessionRow } from "../record/row.ts";
 import type { Marks } from "../storage/storage.ts";
 import { createLateMarks, type LateMarks } from "./late-marks.ts";
 import { createRig, type Rig } from "./rig.suite.ts";
@@ -28,7 +27,7 @@ async function createDesk(): Promise<Desk> {
   const hand = async (): Promise<Session> => {
     const session = await rig.add();
     const { row } = session;
-    marks.add(row, { ...row, id: `${row.id}-before` as SessionRow["id"], tenant: "" });
+    marks.add(row, { ...row, id: `${row.id}-before`, tenant: "" });
     return session;
   };
   return { rig, marks, written, hand, [Symbol.asyncDispose]: () => rig[Symbol.asyncDispose]() };
