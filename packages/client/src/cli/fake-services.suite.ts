@@ -61,6 +61,8 @@ export interface World extends FleetWorld {
   hold: Promise<void>;
   /** What the list of sandboxes waits for. */
   onList: () => Promise<void>;
+  /** Whether a create says how its sandbox is reached. */
+  access: "told" | "asked";
   unreachableInstances: string[];
   lifetimes: Pick<CreateSandboxRequest, "ttl" | "idleTimeout" | "onTimeout">[];
   forked: ForkSandboxRequest[];
@@ -94,6 +96,7 @@ export const newWorld = (): World => ({
   tools: TOOLS,
   hold: Promise.resolve(),
   onList: () => Promise.resolve(),
+  access: "asked",
   unreachableInstances: [],
   ...newFleetWorld([HOST_URL]),
   lifetimes: [],
@@ -177,7 +180,9 @@ export const createServices = (world: World): Services => ({
         world.network.created.push(networkPolicy);
         world.created.push({ template, name, quotaBytes, labels });
         world.lifetimes.push({ onTimeout, ...(ttl && { ttl }), ...(idleTimeout && { idleTimeout }) });
-        return { sandboxId: "fleet:i1:new", sandbox: { sandboxId: "fleet:i1:new", name } };
+        const sandboxId = "fleet:i1:new";
+        const access = { url: HOST_URL, token: "scoped", sessionId: "new", sandboxId };
+        return { sandboxId, sandbox: { sandboxId, name }, ...(world.access === "told" ? { access } : {}) };
       },
       // One sandbox on each page, so that paging is walked.
       listSandboxes: async ({ page }) => {

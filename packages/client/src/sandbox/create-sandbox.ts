@@ -6,6 +6,7 @@ import { createHostCalls } from "./host-call.ts";
 import { createChildren } from "./life/sandbox-children.ts";
 import { createLife } from "./life/sandbox-life.ts";
 import type { LinkPool } from "./link/link-pool.ts";
+import type { Access } from "./link/sandbox-link.ts";
 import { createNetwork } from "./network/create-network.ts";
 import { createProcesses, createShell } from "./process/create-processes.ts";
 import type { Sandbox } from "./sandbox.ts";
@@ -27,12 +28,14 @@ export interface SandboxOrigin {
   readonly name: string;
   /** Whether disposing destroys it: `made` here, or `found`. */
   readonly origin: "made" | "found";
+  /** The way to it, where the server has told it already. */
+  readonly access?: Access | undefined;
 }
 
 /** The handle of a sandbox. Nothing is sent before its first call. */
-export function createSandbox(parts: SandboxParts, { sandboxId, name, origin }: SandboxOrigin): Sandbox {
+export function createSandbox(parts: SandboxParts, { sandboxId, name, origin, access }: SandboxOrigin): Sandbox {
   const { server, clock, links } = parts;
-  const link = links.lease(sandboxId);
+  const link = links.lease(sandboxId, access);
   const sessionId = sessionPart(sandboxId);
   const calls = createHostCalls(link, { sessionId, clock });
   const life = createLife(server, calls);

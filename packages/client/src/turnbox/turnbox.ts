@@ -48,11 +48,11 @@ export class Turnbox implements Disposable {
   /** Makes a sandbox. Disposing of its handle destroys it, unless `keep()` was called. */
   async create(options: CreateOptions = {}): Promise<Sandbox> {
     const request = toCreateRequest(options, options.idempotencyKey ?? randomUUID());
-    const { sandboxId } = await this.#parts.server.call(
+    const { sandboxId, access } = await this.#parts.server.call(
       (to, call) => to.sandboxes.createSandbox(request, call),
       timeOf(options, "change"),
     );
-    return createSandbox(this.#parts, { sandboxId, name: options.name ?? "", origin: "made" });
+    return createSandbox(this.#parts, { sandboxId, name: options.name ?? "", origin: "made", access });
   }
 
   /** The sandbox of a full id, a unique prefix of its session part, or a name. Disposing of its handle leaves it alone. */

@@ -130,6 +130,11 @@ export interface SandboxConnection {
   readonly url: string;
 }
 
+/** A sandbox that was made, with the way to it where that is known without asking. */
+export interface CreatedSandbox extends Sandbox {
+  readonly connection?: SandboxConnection;
+}
+
 export interface ListSandboxesRequest {
   /** Only sandboxes that carry all of these labels. */
   readonly labels: Labels;
@@ -234,7 +239,7 @@ export interface ImportedTemplate {
  */
 export interface SandboxControl {
   /** Answers when the sandbox can be used. A failed create leaves nothing behind, or says that its outcome is unknown. */
-  createSandbox(request: CreateSandboxRequest, call: ControlCall): Promise<Sandbox>;
+  createSandbox(request: CreateSandboxRequest, call: ControlCall): Promise<CreatedSandbox>;
   getSandbox(request: SandboxRef, call: ControlCall): Promise<Sandbox>;
   listSandboxes(request: ListSandboxesRequest, call: ControlCall): Promise<SandboxPage>;
   /** Legal in every state, and again while the provider remembers the sandbox. */

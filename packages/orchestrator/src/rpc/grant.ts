@@ -18,6 +18,11 @@ const GRANTABLE: ReadonlyMap<number, AccessVerb> = new Map<number, AccessVerb>([
   [Verb.LIFECYCLE, "lifecycle"],
 ]);
 
+/** Where nothing else was asked for. */
+export function defaultGrant(caller: Principal): Pick<TokenGrant, "verbs" | "lifetimeMs" | "notAfterMs"> {
+  return { ...grantedTime(undefined, caller), verbs: grantedVerbs([], caller) };
+}
+
 const DEFAULT_LIFETIME_MS = 3_600_000;
 
 /** What the token shall allow: what is asked for, or everything, but never more than the caller may do itself. */

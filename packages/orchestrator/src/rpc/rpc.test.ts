@@ -115,6 +115,20 @@ describe("SandboxControlService", () => {
     expect(Number(open.expiresAt?.seconds) * 1000).toBeGreaterThan(Date.now() + 3_500_000);
   });
 
+  it("answers a create with the same at once, for as much as the caller may do itself", async () => {
+    const server = createServer();
+    const token = server.tokenOf("t1", { verbs: ["read", "lifecycle"], lifetimeMs: 5000 });
+    const { sandboxId, access } = await server.sandboxes(token).createSandbox({});
+    expect(access).toMatchObject({ url: "http://127.0.0.1:9100", sessionId: sandboxId, sandboxId });
+    expect(server.verifier.verify(new Secret(access?.token ?? ""))).toEqual({
+      kind: "scoped",
+      tenant: "t1",
+      sandbox: sandboxId,
+      verbs: ["read", "lifecycle"],
+      expiresAtMs: server.verifier.verify(new Secret(token)).expiresAtMs,
+    });
+  });
+
   it("never signs more than the caller may do itself", async () => {
     const server = createServer();
     const token = server.tokenOf("t1", { verbs: ["read", "lifecycle"] });

@@ -1,3 +1,4 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
@@ -7,19 +8,21 @@ import {
   parseEnum,
   parseKey,
   parseLabels,
+  type TokenGrant,
   type TokenSigner,
 } from "@turnbox/core";
 import { principalOf } from "@turnbox/core/server";
 import type {
+  ConnectSandboxResponseSchema,
   ImportTemplateRequest,
   SandboxControlService,
 } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
 import type { ImportTemplateHeader } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import { ToolsPolicy } from "@turnbox/protocol/turnbox/host/v1/session_pb";
-import type { ControlCall, SandboxControl } from "../control/sandbox-control.ts";
+import type { ControlCall, SandboxConnection, SandboxControl } from "../control/sandbox-control.ts";
 import { fromCreateRequest, toWireCapabilities, toWireSandbox, toWireTemplate } from "./convert.ts";
 import { fromForkRequest, toWireForkResult } from "./fork.ts";
-import { grantedTime, grantedVerbs } from "./grant.ts";
+import { defaultGrant, grantedTime, grantedVerbs } from "./grant.ts";
 import { fromLaunchRequest, MAX_SIGNAL, toWireProcess } from "./process.ts";
 import { parsePage, parsePositiveMs } from "./validate.ts";
 
@@ -52,10 +55,22 @@ export function createSandboxControlService({
   control,
   signer,
 }: SandboxControlServiceOptions): Partial<ServiceImpl<typeof SandboxControlService>> {
+  /** What a caller reaches a sandbox with: a token for it alone, unless told otherwise for an hour and all its own rights. */
+  const grantAccess = (
+    { url, sessionId, sandboxId }: SandboxConnection,
+    context: HandlerContext,
+    grant: Pick<TokenGrant, "verbs" | "lifetimeMs" | "notAfterMs"> = defaultGrant(principalOf(context)),
+  ): MessageInitShape<typeof ConnectSandboxResponseSchema> => {
+    const { token, expiresAtMs } = signer.sign({ tenant: callOf(context).tenant, sandbox: sessionId, ...grant });
+    return { url, token: token.reveal(), expiresAt: timestampFromMs(expiresAtMs), sessionId, sandboxId };
+  };
+
   return {
     createSandbox: async (request, context) => {
       const sandbox = await control.createSandbox(fromCreateRequest(request), callOf(context));
-      return { sandboxId: sandbox.sandboxId, sandbox: toWireSandbox(sandbox) };
+      const { sandboxId, connection } = sandbox;
+      const access = connection === undefined ? {} : { access: grantAccess(connection, context) };
+      return { sandboxId, sandbox: toWireSandbox(sandbox), ...access };
     },
     destroySandbox: async ({ sandboxId, idempotencyKey }, context) => {
       await control.destroySandbox(
@@ -77,18 +92,10 @@ export function createSandboxControlService({
       };
     },
     connectSandbox: async ({ sandboxId, ttl, verbs }, context) => {
-      const call = callOf(context);
       const caller = principalOf(context);
-      const granted = grantedVerbs(verbs, caller);
-      const time = grantedTime(parsePositiveMs("ttl", ttl), caller);
-      const { url, sessionId } = await control.connectSandbox({ sandboxId }, call);
-      const { token, expiresAtMs } = signer.sign({
-        tenant: call.tenant,
-        sandbox: sessionId,
-        verbs: granted,
-        ...time,
-      });
-      return { url, token: token.reveal(), expiresAt: timestampFromMs(expiresAtMs), sessionId, sandboxId };
+      const grant = { ...grantedTime(parsePositiveMs("ttl", ttl), caller), verbs: grantedVerbs(verbs, caller) };
+      const connection = await control.connectSandbox({ sandboxId }, callOf(context));
+      return grantAccess({ ...connection, sandboxId }, context, grant);
     },
     pauseSandbox: async ({ sandboxId, idempotencyKey, tools }, context) => {
       const request = {

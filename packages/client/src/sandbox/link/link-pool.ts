@@ -1,17 +1,17 @@
 import { SandboxError } from "@turnbox/core";
-import { createLink, type LinkOptions, type SandboxLink } from "./sandbox-link.ts";
+import { type Access, createLink, type LinkOptions, type SandboxLink } from "./sandbox-link.ts";
 
 /** The links of one `Turnbox`: handles of the same sandbox share one, with its connection and its token. */
 export interface LinkPool extends Disposable {
   /** A share of the link to a sandbox; the last one that is disposed of closes it. */
-  lease(sandboxId: string): SandboxLink;
+  lease(sandboxId: string, access?: Access): SandboxLink;
 }
 
-export function createLinkPool(options: Omit<LinkOptions, "sandboxId">): LinkPool {
+export function createLinkPool(options: Omit<LinkOptions, "sandboxId" | "access">): LinkPool {
   const links = new Map<string, { readonly link: SandboxLink; shares: number }>();
   return {
-    lease: (sandboxId) => {
-      const shared = links.get(sandboxId) ?? { link: createLink({ ...options, sandboxId }), shares: 0 };
+    lease: (sandboxId, access) => {
+      const shared = links.get(sandboxId) ?? { link: createLink({ ...options, sandboxId, access }), shares: 0 };
       links.set(sandboxId, shared);
       shared.shares += 1;
       const over = new AbortController();

@@ -28,6 +28,19 @@ describe("the way to a sandbox", () => {
     expect(room.harness.sleptMs).toEqual([]);
   });
 
+  it("is not asked for where the create has told it, until it leads nowhere", async () => {
+    using room = await openRoom();
+    room.world.access = "told";
+    const made = (await room.harness.turnbox.create()).keep();
+    await made.tools();
+    expect(room.harness.sent("ConnectSandbox")).toHaveLength(0);
+    room.world.sandboxes = room.world.sandboxes.map((sandbox) => ({ ...sandbox, sandboxId: made.id }));
+    room.harness.faults.set("ListTools", [unauthenticated()]);
+    await made.tools();
+    expect(room.harness.sent("ConnectSandbox")).toHaveLength(1);
+    await made[Symbol.asyncDispose]();
+  });
+
   it("stays as it is while the server is away too", async () => {
     using room = await openRoom();
     await room.sandbox.stats();

@@ -37,6 +37,13 @@ export interface LinkOptions {
   readonly sandboxId: string;
   readonly clock: Clock;
   readonly host: (endpoint: Endpoint) => HostClients;
+  /** The way, where the server has told it already. */
+  readonly access?: Access | undefined;
+}
+
+/** What the server says about the way to a sandbox. */
+export interface Access extends Endpoint {
+  readonly sessionId: string;
 }
 
 /** Thrown by a call that cannot be made a second time, whatever the error table says of its cause. */
@@ -57,9 +64,14 @@ interface Line {
 }
 
 /** Nothing is asked before the first call. */
-export function createLink({ server, sandboxId, clock, host }: LinkOptions): SandboxLink {
+export function createLink({ server, sandboxId, clock, host, access: told }: LinkOptions): SandboxLink {
   const over = new AbortController();
-  let present: Line | undefined;
+  const lineTo = ({ url, token, sessionId }: Access): Line => {
+    const clients = host({ url, token });
+    const sandbox = { sandboxId, sessionId, host: clients, [Symbol.dispose]: clients.close };
+    return { sandbox, users: 0, state: "present" };
+  };
+  let present = told === undefined ? undefined : lineTo(told);
   let opening: Promise<Line> | undefined;
 
   const connect = async (): Promise<Line> => {
@@ -67,10 +79,8 @@ export function createLink({ server, sandboxId, clock, host }: LinkOptions): San
       { sandboxId },
       { signal: over.signal, timeoutMs: DEFAULT_TIMEOUT_MS.read },
     );
-    const clients = host({ url: access.url, token: access.token });
-    const sandbox = { sandboxId, sessionId: access.sessionId, host: clients, [Symbol.dispose]: clients.close };
     const old = present;
-    present = { sandbox, users: 0, state: "present" };
+    present = lineTo(access);
     if (old !== undefined) replaced(old);
     return present;
   };

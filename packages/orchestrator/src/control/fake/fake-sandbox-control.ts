@@ -181,7 +181,14 @@ export function createFakeSandboxControl(options: FakeControlOptions): FakeSandb
     setCapabilities: (changes) => {
       capabilities = { ...capabilities, ...changes };
     },
-    createSandbox: (request, call) => perform("createSandbox", call, () => create(request, call)),
+    createSandbox: (request, call) =>
+      perform("createSandbox", call, () => {
+        const made = create(request, call);
+        return {
+          ...made,
+          connection: { sandboxId: made.sandboxId, sessionId: made.sandboxId, url: `http://${address}` },
+        };
+      }),
     getSandbox: ({ sandboxId }, call) => perform("getSandbox", call, () => get(sandboxId, call)),
     listSandboxes: (request, call) =>
       perform("listSandboxes", call, () => {

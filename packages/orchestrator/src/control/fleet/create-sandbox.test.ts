@@ -51,6 +51,16 @@ describe("createSandbox on a fleet", () => {
     expect(made.address).toBe("i-2.test:9100");
   });
 
+  it("says how the sandbox is reached, but not to whoever repeats the request later", async () => {
+    await using fleet = await createFakeFleet();
+    const { sandboxId, session, connection } = await fleet.control.createSandbox(request(), CALL);
+    const { sessionId } = session;
+    expect(connection).toEqual(await fleet.control.connectSandbox({ sandboxId }, CALL));
+    expect(connection).toMatchObject({ sandboxId, sessionId });
+    const again = await fleet.control.createSandbox(request(), CALL);
+    expect([again.sandboxId, again.connection]).toEqual([sandboxId, undefined]);
+  });
+
   it("counts creates in flight, so that two never take the same last place", async () => {
     await using fleet = await createFakeFleet({
       instances: ["i-1", "i-2"],

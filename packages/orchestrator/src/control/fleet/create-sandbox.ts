@@ -1,7 +1,7 @@
 import { type Clock, createDeadline, hasReason, type Reason, SandboxError } from "@turnbox/core";
 import type { Log } from "@turnbox/core";
 import type { SandboxRow, Store } from "../../store/store.ts";
-import type { ControlCall, CreateSandboxRequest, Sandbox } from "../sandbox-control.ts";
+import type { ControlCall, CreatedSandbox, CreateSandboxRequest } from "../sandbox-control.ts";
 import type { Arrivals } from "./arrivals.ts";
 import { type CreateAttempt, isUnknown, type Own, takenOver } from "./create-attempt.ts";
 import { formatFleetId } from "./fleet-id.ts";
@@ -27,12 +27,12 @@ export interface CreateSandboxOptions extends TakePlaceOptions {
   readonly shutdown: AbortSignal;
 }
 
-export type CreateSandbox = (request: CreateSandboxRequest, call: ControlCall) => Promise<Sandbox>;
+export type CreateSandbox = (request: CreateSandboxRequest, call: ControlCall) => Promise<CreatedSandbox>;
 
 interface InFlight {
   readonly payloadHash: string;
   readonly interest: Interest;
-  readonly result: Promise<Sandbox>;
+  readonly result: Promise<CreatedSandbox>;
 }
 
 const METHOD = "CreateSandbox";
@@ -144,7 +144,7 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
     });
   };
 
-  const tryOn = async (place: SlotClaim, attempt: CreateAttempt, first: "fresh" | "begun"): Promise<Sandbox> => {
+  const tryOn = async (place: SlotClaim, attempt: CreateAttempt, first: "fresh" | "begun"): Promise<CreatedSandbox> => {
     const { request, sessionId, call, track } = attempt;
     using claim = place;
     const { instanceId } = claim;
@@ -167,14 +167,16 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
       throw takenOver();
     });
     const named = request.name === undefined ? {} : { name: request.name };
-    return { ...made, ...named, sandboxId: formatFleetId({ instanceId, sessionId }) };
+    const sandboxId = formatFleetId({ instanceId, sessionId });
+    const reached = made.connection === undefined ? {} : { connection: { ...made.connection, sandboxId } };
+    return { ...made, ...named, ...reached, sandboxId };
   };
 
   /** Answers with why the last of the candidates refused where all did. */
   const tryCandidates = async (
     { claim, candidates }: Place,
     attempt: CreateAttempt,
-  ): Promise<Sandbox | { readonly refusal: SandboxError }> => {
+  ): Promise<CreatedSandbox | { readonly refusal: SandboxError }> => {
     let refusal = new SandboxError("INTERNAL", "there was no candidate");
     for (const [index, instanceId] of candidates.entries()) {
       const place = index === 0 ? claim : slots.claim(instanceId, demandOf(attempt.request));
@@ -187,7 +189,7 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
     }
     return { refusal };
   };
-  const runFresh = async (attempt: CreateAttempt): Promise<Sandbox> => {
+  const runFresh = async (attempt: CreateAttempt): Promise<CreatedSandbox> => {
     const signal = AbortSignal.any([attempt.wanted, attempt.call.signal]);
     for (let round = 1; ; round += 1) {
       const taken = await takePlace(attempt, { signal });
@@ -200,7 +202,7 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
     }
   };
 
-  const run = async (attempt: CreateAttempt): Promise<Sandbox> => {
+  const run = async (attempt: CreateAttempt): Promise<CreatedSandbox> => {
     const { request, sessionId, call, track } = attempt;
     try {
       const begunOn = await stillUnknown(attempt, async () => {
@@ -221,14 +223,14 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
     }
   };
 
-  const runKeyed = async (attempt: Omit<CreateAttempt, "sessionId">, payloadHash: string): Promise<Sandbox> => {
+  const runKeyed = async (attempt: Omit<CreateAttempt, "sessionId">, payloadHash: string): Promise<CreatedSandbox> => {
     const { request, call } = attempt;
     const ref = { tenant: call.tenant, method: METHOD, key: request.idempotencyKey };
     const fresh = newSessionId();
     const begin = (plan: string) => store.beginIdempotent({ ...ref, payloadHash, plan, nowMs: clock.nowMs() }, call);
     const state = await begin(fresh);
     if (state.kind === "conflict") throw idempotencyConflict(request.idempotencyKey);
-    if (state.kind === "done") return JSON.parse(state.result) as Sandbox;
+    if (state.kind === "done") return JSON.parse(state.result) as CreatedSandbox;
     const confirm = async (plan: string): Promise<void> => {
       const now = await begin(plan);
       if (now.kind !== "begun" && !(now.kind === "pending" && now.plan === plan)) throw takenOver();
@@ -241,7 +243,9 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
     const made = await run(whole);
     await putOnRecord(async (own) => {
       const finish = { ...ref, plan: whole.sessionId };
-      if ((await store.finishIdempotent(finish, JSON.stringify(made), own)) === "finished") return;
+      // Whoever repeats the key comes later, when the way may be another one.
+      const result = JSON.stringify({ ...made, connection: undefined });
+      if ((await store.finishIdempotent(finish, result, own)) === "finished") return;
       if (whole.track.at !== undefined) await giveBack(whole.track.at, whole, own);
       await withdraw(whole);
       throw takenOver();

@@ -1,6 +1,6 @@
 import { type Clock, hasReason, type Log, type Reason, SandboxError } from "@turnbox/core";
 import type { Store } from "../../store/store.ts";
-import type { Sandbox } from "../sandbox-control.ts";
+import type { CreatedSandbox } from "../sandbox-control.ts";
 import { type CreateAttempt, type Own, takenOver, unknownOutcome } from "./create-attempt.ts";
 import type { InstanceRegistry } from "./instance-registry.ts";
 import type { Reach } from "./reach.ts";
@@ -16,7 +16,7 @@ export interface SettleCreateOptions {
 /** What one host is asked about one create. */
 export interface SettleCreate {
   /** Asks one host until its answer is known: a sandbox, or an error that says `admitted: no`. */
-  settleOn(instanceId: string, attempt: CreateAttempt, first: "fresh" | "begun"): Promise<Sandbox>;
+  settleOn(instanceId: string, attempt: CreateAttempt, first: "fresh" | "begun"): Promise<CreatedSandbox>;
   /** Ends what this replica made while another one went on with the same sandbox elsewhere: nobody was told of it. */
   giveBack(instanceId: string, attempt: CreateAttempt, own: Own): Promise<void>;
 }
@@ -33,7 +33,7 @@ const AT_THE_DOOR: readonly Reason[] = [
 ];
 
 export function createSettleCreate({ registry, store, reach, clock, logger }: SettleCreateOptions): SettleCreate {
-  const askHost = async (instanceId: string, { request, sessionId, call }: CreateAttempt): Promise<Sandbox> => {
+  const askHost = async (instanceId: string, { request, sessionId, call }: CreateAttempt): Promise<CreatedSandbox> => {
     const connection = await reach(instanceId, call);
     const { name: _name, ...rest } = request;
     try {
@@ -56,7 +56,11 @@ export function createSettleCreate({ registry, store, reach, clock, logger }: Se
     if (placed === "changed") throw takenOver();
   };
 
-  const settleOn = async (instanceId: string, attempt: CreateAttempt, first: "fresh" | "begun"): Promise<Sandbox> => {
+  const settleOn = async (
+    instanceId: string,
+    attempt: CreateAttempt,
+    first: "fresh" | "begun",
+  ): Promise<CreatedSandbox> => {
     let mayHaveBegun = first === "begun";
     for (const delayMs of [...RESOLVE_DELAYS_MS, undefined]) {
       let error: SandboxError;

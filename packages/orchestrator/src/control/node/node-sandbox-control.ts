@@ -99,7 +99,8 @@ export function createNodeSandboxControl(options: NodeSandboxControlOptions): Ho
         sessions.createSession(toCreateSession(request, sessionId), options),
       );
       if (answer.capabilities !== undefined) known = fromCapabilities(answer.capabilities);
-      return toSandbox(answer.session, known ?? (await capabilities(control)));
+      const made = toSandbox(answer.session, known ?? (await capabilities(control)));
+      return { ...made, connection: { sandboxId: made.sandboxId, sessionId: made.sandboxId, url } };
     },
     getSandbox: async ({ sandboxId }, control) => {
       const request = { sessionId: idOf(sandboxId) };
