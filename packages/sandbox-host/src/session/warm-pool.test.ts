@@ -114,6 +114,21 @@ describe("sessions that stand ready", () => {
     expect(await test.runtime.list(CALL)).toEqual(expect.arrayContaining(others));
   });
 
+  it("have a shell waiting however long nobody asks for them", async () => {
+    const clock = createManualClock();
+    await using test = await startTestHost(WARM, { clock });
+    const soon = (condition: () => boolean): Promise<void> =>
+      until(async () => {
+        await clock.advance(1000);
+        return condition();
+      });
+    await soon(isFull(test));
+    const said = (id: string): number => test.runtime.anticipated.filter((one) => one === id).length;
+    const containers = await test.runtime.list(CALL);
+    expect(containers.length).toBe(2);
+    await soon(() => containers.every((id) => said(id) >= 4));
+  });
+
   it("go with the service, and those that a crash left go at the next start", async () => {
     const first = await startTestHost(WARM);
     await until(isFull(first));

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { type Clock, newSessionId } from "@turnbox/core";
+import type { Clock } from "@turnbox/core";
 import type { Logger } from "pino";
 import { needsNetwork } from "../network/policy.ts";
 import type { Records } from "../record/records.ts";
@@ -12,6 +12,7 @@ import { createLateMarks } from "./late-marks.ts";
 import type { Blueprint, Maker } from "./make.ts";
 import type { Registry } from "./registry.ts";
 import { createSession } from "./session.ts";
+import { warmBlueprint } from "./warm-blueprint.ts";
 
 export interface WarmPoolOptions {
   /** How many stand ready for each template that is in use; 0 makes none. */
@@ -129,7 +130,7 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
 
   const make = async (base: BaseRef): Promise<Ready> => {
     const call = { signal: AbortSignal.any([stop.signal, AbortSignal.timeout(MAKE_TIMEOUT_MS)]) };
-    const made = await deps.maker.make({ ...blueprintOf(base), ...deps.defaults }, call);
+    const made = await deps.maker.make({ ...warmBlueprint(base), ...deps.defaults }, call);
     const row = { ...made, container: deps.containers.newId() };
     try {
       // On record before the boot, as always: whoever finds the container knows whose it is.
@@ -180,6 +181,11 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
     }
     await Promise.all(gone.map((row) => drop(row).catch(tellLeft(row))));
   };
+  /** A shell that waits for nobody ends after a while; those of sessions that stand ready are waited for. */
+  const keepShells = async (): Promise<void> => {
+    for (const { container } of [...ready.values()].flat())
+      await runtime.anticipate(container, deps.firstCall, { signal: stop.signal });
+  };
   /** Takes away what is of templates that nobody uses any more, or everything where there is no room for it. */
   const giveWay = async (): Promise<"room" | "none"> => {
     const hasRoom = await deps.hasRoom();
@@ -194,8 +200,10 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
         const base = lacking();
         const waitMs = notBeforeMs - clock.monotonicMs();
         if (room === "none") await nap(RETRY_MS);
-        else if (base === undefined) await untilWanted();
-        else if (waitMs > 0) await nap(Math.min(waitMs, LOOK_MS));
+        else if (base === undefined) {
+          await keepShells();
+          await untilWanted();
+        } else if (waitMs > 0) await nap(Math.min(waitMs, LOOK_MS));
         else {
           current = refillOne(base);
           await current;
@@ -278,21 +286,3 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
 }
 
 const keyOf = ({ name, digest }: BaseRef): string => `${name}@${digest}`;
-
-/** Nobody's session yet: its name is random, and no tenant has the empty name. */
-function blueprintOf(base: BaseRef): Omit<Blueprint, "quotaBytes" | "limits"> {
-  return {
-    id: newSessionId(),
-    tenant: "",
-    base,
-    origin: { kind: "base", base },
-    labels: {},
-    env: {},
-    time: { ttlMs: null, idleTimeoutMs: null, onTimeout: "destroy" },
-    ports: [],
-    networkPolicy: null,
-    forkedFrom: null,
-    refquotaBytes: null,
-    turnCounter: 0,
-  };
-}

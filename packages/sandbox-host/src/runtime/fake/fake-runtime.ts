@@ -47,6 +47,8 @@ export interface FakeRuntimeOptions {
 export interface FakeRuntime extends Runtime {
   /** Ends a container as a dying sentry does: at once, with everything in it. */
   crash(id: string, cause: "lost" | "oom"): void;
+  /** The containers that executions were said to come in, as often as it was said. */
+  readonly anticipated: readonly string[];
 }
 
 /** A runtime for tests of its users: programs are functions that run in this process, on the real files of the root. */
@@ -54,6 +56,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
   const clock = options.clock ?? systemClock;
   const machine = options.machine ?? createFakeMachine();
   const instance: FakeInstance = Symbol("instance");
+  const anticipated: string[] = [];
 
   const live = (id: string): FakeContainer => {
     const container = machine.get(id);
@@ -196,7 +199,11 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       await Promise.resolve();
       live(id);
     },
-    anticipate: () => Promise.resolve(),
+    anticipated,
+    anticipate: async (id) => {
+      await Promise.resolve();
+      anticipated.push(id);
+    },
     pause: async (id) => {
       await Promise.resolve();
       live(id).status = "paused";
