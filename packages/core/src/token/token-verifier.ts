@@ -1,6 +1,7 @@
-import { createHash, type KeyObject, timingSafeEqual, verify } from "node:crypto";
+import { hash, type KeyObject, timingSafeEqual, verify } from "node:crypto";
 import type { Clock } from "../clock/clock.ts";
 import { invalidArgument, SandboxError } from "../error/sandbox-error.ts";
+import { forgetFirst } from "../object/forget-first.ts";
 import type { Secret } from "../secret/secret.ts";
 import { parseClaims, type TokenClaims } from "./claims.ts";
 import { ACCESS_VERBS, DEFAULT_TENANT, type Principal } from "./principal.ts";
@@ -24,6 +25,8 @@ export interface TokenVerifier {
 }
 
 const MAX_TOKEN_LENGTH = 4096;
+/** Tokens whose signature is known to be right; the one that came first is forgotten first, and only verified anew. */
+const MAX_KNOWN = 1024;
 const DEFAULT_SKEW_MS = 5000;
 
 const HOME: Principal = Object.freeze({ kind: "home", tenant: DEFAULT_TENANT, verbs: ACCESS_VERBS });
@@ -36,19 +39,28 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
   }
   const homeDigest = homeToken === undefined ? undefined : digest(homeToken.reveal());
 
-  const judge = (claims: TokenClaims): Principal => {
-    const nowMs = clock.nowMs();
+  /** By digest, so that no token is kept. */
+  const known = new Map<string, Signed>();
+
+  /** A signature stays what it is, so it is checked once; whether the token holds now is judged each time. */
+  const signedBy = (raw: string, tokenDigest: Buffer): Signed => {
+    const place = tokenDigest.toString("base64");
+    const before = known.get(place);
+    if (before !== undefined) return before;
+    const claims = verifiedClaims(raw, publicKeys);
     if (claims.iss !== issuer) throw unauthenticated("the token is of another fleet");
+    const signed = { claims, principal: toPrincipal(claims) };
+    known.set(place, signed);
+    if (known.size > MAX_KNOWN) forgetFirst(known);
+    return signed;
+  };
+
+  const judge = ({ claims, principal }: Signed): Principal => {
+    const nowMs = clock.nowMs();
     if (nowMs >= claims.exp * 1000 + skewMs) throw unauthenticated("the token has expired");
     if (nowMs + skewMs < Math.max(claims.iat, claims.nbf ?? 0) * 1000)
       throw unauthenticated("the token is not valid yet");
-    return Object.freeze({
-      kind: "scoped",
-      tenant: claims.tenant,
-      ...(claims.sandbox === undefined ? {} : { sandbox: claims.sandbox }),
-      verbs: Object.freeze([...claims.verbs]),
-      expiresAtMs: claims.exp * 1000,
-    });
+    return principal;
   };
 
   return {
@@ -57,10 +69,27 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
       const raw = token.reveal();
       if (raw.length > MAX_TOKEN_LENGTH) throw unauthenticated("the token is malformed");
       // Digests have one length, so the comparison takes the same time whatever was sent.
-      if (homeDigest !== undefined && timingSafeEqual(digest(raw), homeDigest)) return HOME;
-      return judge(verifiedClaims(raw, publicKeys));
+      const tokenDigest = digest(raw);
+      if (homeDigest !== undefined && timingSafeEqual(tokenDigest, homeDigest)) return HOME;
+      return judge(signedBy(raw, tokenDigest));
     },
   };
+}
+
+/** What a token with a right signature says. */
+interface Signed {
+  readonly claims: TokenClaims;
+  readonly principal: Principal;
+}
+
+function toPrincipal({ tenant, sandbox, verbs, exp }: TokenClaims): Principal {
+  return Object.freeze({
+    kind: "scoped",
+    tenant,
+    ...(sandbox === undefined ? {} : { sandbox }),
+    verbs: Object.freeze([...verbs]),
+    expiresAtMs: exp * 1000,
+  });
 }
 
 /** The claims of a token that one of the keys signed. The signature is checked before anything inside is believed. */
@@ -94,6 +123,6 @@ function parseJson(bytes: Buffer | undefined): unknown {
   }
 }
 
-const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+const digest = (text: string): Buffer => hash("sha256", text, "buffer");
 
 const unauthenticated = (message: string): SandboxError => new SandboxError("UNAUTHENTICATED", message);

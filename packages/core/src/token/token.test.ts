@@ -128,6 +128,25 @@ describe("createTokenVerifier", () => {
     expect(refusal(forge(HEADER, changes))).toContain("malformed");
   });
 
+  it("refuses a token at its end also where it was accepted before, and a changed one however often the true one came", async () => {
+    const { token } = signer.sign(GRANT);
+    const [header, , signature] = token.reveal().split(".");
+    const changed = `${header}.${encode({ tenant: "other" })}.${signature}`;
+    for (let times = 0; times < 3; times += 1) {
+      expect(verifier.verify(token)).toMatchObject({ tenant: "acme" });
+      expect(refusal(changed)).toContain("signature");
+    }
+    await clock.advance(GRANT.lifetimeMs + 6000);
+    expect(refusal(token.reveal())).toContain("expired");
+  });
+
+  it("knows tokens again however many others came between", () => {
+    const { token } = signer.sign(GRANT);
+    expect(verifier.verify(token)).toMatchObject({ tenant: "acme" });
+    for (let count = 0; count < 1100; count += 1) verifier.verify(signer.sign(GRANT).token);
+    expect(verifier.verify(token)).toMatchObject({ tenant: "acme" });
+  });
+
   it("accepts any of several keys, so that a key can be replaced while calls go on (attack 61)", () => {
     const both = createTokenVerifier({ publicKeys: [otherKeys.publicKey, keys.publicKey], issuer: "fleet-1", clock });
     expect(both.verify(signer.sign(GRANT).token)).toMatchObject({ tenant: "acme" });

@@ -1,4 +1,5 @@
 import type { Clock } from "../../clock/clock.ts";
+import { forgetFirst } from "../../object/forget-first.ts";
 
 export interface RateLimit {
   readonly perSecond: number;
@@ -39,11 +40,4 @@ export function createRateLimiter(limit: RateLimit, clock: Clock): RateLimiter {
       return Math.ceil(((1 - bucket.tokens) / limit.perSecond) * 1000);
     },
   };
-}
-
-function forgetFirst(buckets: Map<string, Bucket>): void {
-  for (const caller of buckets.keys()) {
-    buckets.delete(caller);
-    return;
-  }
 }
