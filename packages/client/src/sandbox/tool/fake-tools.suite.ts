@@ -52,13 +52,11 @@ export function routeTools(router: ConnectRouter, tools: FakeTools): void {
       ),
     });
     const counts = { stdout: total("stdout"), stderr: total("stderr") };
-    return {
-      event: {
-        case: "response" as const,
-        value: { toolCallId, content: "done", exitCode: 0, exitReason: ExitReason.EXITED, replayed, ...counts },
-      },
-    };
+    return { toolCallId, content: "done", exitCode: 0, exitReason: ExitReason.EXITED, replayed, ...counts };
   };
+  const endOf = (toolCallId: string, replayed: boolean) => ({
+    event: { case: "response" as const, value: responseOf(toolCallId, replayed) },
+  });
   async function* run(toolCallId: string, from: { readonly stdout: number; readonly stderr: number }) {
     const at = { stdout: 0, stderr: 0 };
     for (const [index, { stream, text }] of tools.pieces.entries()) {
@@ -77,15 +75,27 @@ export function routeTools(router: ConnectRouter, tools: FakeTools): void {
   const unknown = (toolCallId: string): Error =>
     toConnectError(new SandboxError("OUTCOME_UNKNOWN", `${toolCallId} was started and its end was not recorded`), "r1");
 
+  const begin = (call: ExecuteToolRequest): "replay" | "run" => {
+    if (tools.lost.has(call.toolCallId)) throw unknown(call.toolCallId);
+    const kind = ended.has(call.toolCallId) ? "replay" : "run";
+    if (!known.has(call.toolCallId)) tools.ran.push(call);
+    if (tools.ledger === "kept") known.add(call.toolCallId);
+    return kind;
+  };
+
   router.service(ToolService, {
+    executeTool: async (call) => {
+      const kind = begin(call);
+      await tools.go;
+      ended.add(call.toolCallId);
+      return responseOf(call.toolCallId, kind === "replay" && tools.ledger === "kept");
+    },
     async *executeToolStream({ call }) {
-      const toolCallId = call?.toolCallId ?? "";
-      if (tools.lost.has(toolCallId)) throw unknown(toolCallId);
-      const isReplay = ended.has(toolCallId);
-      if (call !== undefined && !known.has(toolCallId)) tools.ran.push(call);
-      if (tools.ledger === "kept") known.add(toolCallId);
-      if (!isReplay) yield* run(toolCallId, { stdout: 0, stderr: 0 });
-      yield responseOf(toolCallId, isReplay && tools.ledger === "kept");
+      if (call === undefined) throw new Error("a stream without a call");
+      const { toolCallId } = call;
+      const kind = begin(call);
+      if (kind === "run") yield* run(toolCallId, { stdout: 0, stderr: 0 });
+      yield endOf(toolCallId, kind === "replay" && tools.ledger === "kept");
       tools.complete.push(toolCallId);
     },
     async *attachToolCall({ toolCallId, stdoutOffset, stderrOffset }) {
@@ -95,7 +105,7 @@ export function routeTools(router: ConnectRouter, tools: FakeTools): void {
       if (!known.has(toolCallId))
         throw toConnectError(new SandboxError("TOOL_CALL_NOT_FOUND", `no call ${toolCallId}`), "r1");
       yield* run(toolCallId, from);
-      yield responseOf(toolCallId, true);
+      yield endOf(toolCallId, true);
     },
     cancelToolCall: ({ toolCallId }) => {
       tools.cancelled.push(toolCallId);

@@ -7,13 +7,21 @@ import type { Sandbox } from "../sandbox.ts";
 import { toJsonObject } from "../wire/json.ts";
 import { toWireCount, toWireGeneration } from "../wire/number.ts";
 import { toWireDuration } from "../wire/time.ts";
+import { callTool, onlyAnswers } from "./call-tool.ts";
 import { createToolDefinitions } from "./create-tool-definitions.ts";
 import type { RunningCall } from "./run-tool-call.ts";
+import { toToolResult } from "./to-tool-result.ts";
 import { startBashStream, startToolStream } from "./tool-stream.ts";
 import type { BashOptions, CallLimits, ToolOptions } from "./tool-call.ts";
 
 const ON_DISCONNECT = { continue: OnDisconnect.CONTINUE, kill: OnDisconnect.KILL } as const;
 const SLOW_READER = { wait: SlowReader.WAIT, drop: SlowReader.DROP } as const;
+
+type ToRequest = (
+  toolName: string,
+  params: Readonly<Record<string, unknown>>,
+  options: ToolOptions,
+) => RunningCall["request"];
 
 export type SandboxTools = Pick<Sandbox, "bash" | "bashStream" | "tool" | "toolStream" | "tools">;
 
@@ -25,17 +33,18 @@ export function createTools(calls: HostCalls): SandboxTools {
       toRequest({ sessionId, toolName: "bash", params: toBashParams(command, options) }, options),
       options,
     );
+  const toToolRequest: ToRequest = (toolName, params, options) =>
+    toRequest({ sessionId, toolName, params: toJsonObject("params", params) }, options);
   const toolStream: Sandbox["toolStream"] = (toolName, params, options = {}) =>
-    startToolStream(
-      calls,
-      toRequest({ sessionId, toolName, params: toJsonObject("params", params) }, options),
-      options,
-    );
+    startToolStream(calls, toToolRequest(toolName, params, options), options);
   return {
     bashStream,
     toolStream,
     bash: async (command, options) => await bashStream(command, options).result(),
-    tool: async (name, params, options) => await toolStream(name, params, options).result(),
+    tool: async (name, params, options = {}) =>
+      onlyAnswers(name)
+        ? toToolResult(await callTool(calls, toToolRequest(name, params, options), options))
+        : await toolStream(name, params, options).result(),
     tools: async (options) => {
       const { tools } = await calls.call({ options, timeoutMs: DEFAULT_TIMEOUT_MS.read }, ({ host }, { signal }) =>
         host.tools.listTools({ sessionId }, { signal }),

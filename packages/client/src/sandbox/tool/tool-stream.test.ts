@@ -84,6 +84,36 @@ describe("a tool", () => {
     });
     expect(room.tools.ran).toHaveLength(1);
   });
+
+  it("that only answers is asked in one call, under one id however often the connection breaks", async () => {
+    using room = await openRoom();
+    room.harness.faults.set("ExecuteTool", ["lost", "refused"]);
+    expect(await room.sandbox.tool("write_file", { path: "a", content: "x" })).toMatchObject({ content: "done" });
+    expect(room.harness.sent("ExecuteTool")).toHaveLength(3);
+    expect(room.tools.ran).toHaveLength(1);
+    expect(room.harness.sent("ExecuteToolStream")).toHaveLength(0);
+  });
+
+  it("that may run for long is followed as a stream", async () => {
+    using room = await openRoom();
+    room.harness.faults.set("ExecuteToolStream", [{ cutAfter: 2 }]);
+    expect(await room.sandbox.tool("git_clone", { url: "x" })).toMatchObject({ content: "done" });
+    expect(room.harness.sent("ExecuteTool")).toHaveLength(0);
+    expect(room.tools.attached).toHaveLength(1);
+  });
+
+  it("is killed on the host when nobody waits for its answer any more", async () => {
+    using room = await openRoom();
+    room.tools.go = never();
+    const abort = new AbortController();
+    const left = room.sandbox.tool("grep", { pattern: "x" }, { signal: abort.signal, toolCallId: "c1" });
+    left.catch(() => undefined);
+    abort.abort();
+    await expect(left).rejects.toMatchObject({ reason: "CANCELLED" });
+    const late = room.sandbox.tool("grep", { pattern: "x" }, { timeoutMs: 500, toolCallId: "c2" });
+    await expect(late).rejects.toMatchObject({ reason: "DEADLINE_EXCEEDED" });
+    expect(room.tools.cancelled).toEqual(["c1", "c2"]);
+  });
 });
 
 describe("a stream whose connection breaks", () => {
