@@ -1,5 +1,6 @@
 export { type Clock, systemClock } from "./clock/clock.ts";
 export { createDeadline, type Deadline, type DeadlineOptions } from "./clock/deadline.ts";
+export { type LinkedSignal, linkSignals } from "./clock/linked-signal.ts";
 export { createChildCommandRunner } from "./command/child-command-runner.ts";
 export type {
   CommandExit,

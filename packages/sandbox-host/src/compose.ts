@@ -197,7 +197,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     drainTimeoutMs,
   });
   await expiry.load();
-  const fileWorkers = createFileWorkers({ runner, nodePath: process.execPath });
+  const fileWorkers = createFileWorkers({ runner, nodePath: process.execPath, clock });
   const sessionFiles = createSessionFiles({ storage, workers: fileWorkers });
   const runTool = createRunTool({
     runtime,

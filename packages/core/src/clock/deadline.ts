@@ -1,4 +1,5 @@
 import type { Clock } from "./clock.ts";
+import { linkSignals } from "./linked-signal.ts";
 
 /** A signal that ends by itself. Its owner disposes of it when the work is over, which gives the timer back. */
 export interface Deadline extends Disposable {
@@ -17,18 +18,18 @@ const DISPOSED = new Error("the deadline is no longer needed");
 
 /** Aborts with a `TimeoutError` after `ms` of the given clock, as `AbortSignal.timeout` does of the real one. */
 export function createDeadline({ clock, ms, signal }: DeadlineOptions): Deadline {
-  const controller = new AbortController();
+  const linked = linkSignals(signal === undefined ? [] : [signal]);
   const over = new AbortController();
   clock.sleep(ms, { signal: over.signal }).then(
     () => {
-      controller.abort(new DOMException("the deadline passed", "TimeoutError"));
+      linked.abort(new DOMException("the deadline passed", "TimeoutError"));
     },
     () => undefined,
   );
   return {
-    // Not by a listener: thousands of them on one signal cost more each.
-    signal: signal === undefined ? controller.signal : AbortSignal.any([signal, controller.signal]),
+    signal: linked.signal,
     [Symbol.dispose]: () => {
+      linked[Symbol.dispose]();
       over.abort(DISPOSED);
     },
   };

@@ -1,6 +1,6 @@
-import type { CommandRunner } from "@turnbox/core";
+import { type Clock, type CommandRunner, createDeadline, systemClock } from "@turnbox/core";
 import { type JobRun, type Piece, startJob } from "./job-run.ts";
-import { createLane, type LaneLimits, type LaneStats } from "./lane.ts";
+import { createLane, type LaneLimits, type LaneStats, type Lease } from "./lane.ts";
 import type { InputOf, OperationName, OutputOf } from "./operation.ts";
 import { startWorkerProcess } from "./worker-process.ts";
 
@@ -61,9 +61,11 @@ const LANES: Readonly<Record<LaneName, LaneLimits>> = {
 export function createFileWorkers({
   runner,
   nodePath,
+  clock = systemClock,
 }: {
   readonly runner: CommandRunner;
   readonly nodePath: string;
+  readonly clock?: Clock;
 }): FileWorkers {
   const start = () => startWorkerProcess({ runner, nodePath });
   const lanes = {
@@ -78,8 +80,8 @@ export function createFileWorkers({
     { root, device, input, body, deadlineMs, lane = "quick" },
     call,
   ) => {
-    const signal = AbortSignal.any([call.signal, AbortSignal.timeout(deadlineMs ?? DEFAULT_DEADLINE_MS)]);
-    const lease = await lanes[lane].take(root, { signal });
+    const deadline = createDeadline({ clock, ms: deadlineMs ?? DEFAULT_DEADLINE_MS, signal: call.signal });
+    const lease = await takeUntil(deadline, lanes[lane].take(root, deadline));
     const job = {
       kind: "job",
       name,
@@ -88,7 +90,7 @@ export function createFileWorkers({
       input,
       body: body === undefined ? "none" : "follows",
     } as const;
-    return startJob<OutputOf<typeof name>>(lease, job, { signal, body });
+    return startJob<OutputOf<typeof name>>(lease, job, { signal: deadline.signal, body });
   };
 
   return {
@@ -112,4 +114,22 @@ export function createFileWorkers({
       await Promise.all(Object.values(lanes).map((lane) => lane[Symbol.asyncDispose]()));
     },
   };
+}
+
+/** A lease whose end is the end of its deadline too. */
+async function takeUntil(deadline: Disposable, taking: Promise<Lease>): Promise<Lease> {
+  const over = (): void => {
+    deadline[Symbol.dispose]();
+  };
+  try {
+    const { worker, release, discard } = await taking;
+    const ending = (end: () => void) => (): void => {
+      over();
+      end();
+    };
+    return { worker, release: ending(release), discard: ending(discard) };
+  } catch (thrown) {
+    over();
+    throw thrown;
+  }
 }

@@ -1,4 +1,4 @@
-import { canonicalJson, invalidArgument, parseVariables } from "@turnbox/core";
+import { canonicalJson, invalidArgument, linkSignals, parseVariables } from "@turnbox/core";
 import type { Activity } from "../session/activity.ts";
 import { assertGeneration } from "../session/generation.ts";
 import { assertActive } from "../session/phase.ts";
@@ -87,8 +87,8 @@ export function createExecuteTool(deps: {
     try {
       using _place = enter(session, call);
       deps.activity.touch(session);
-      const kill = AbortSignal.any([call.kill, cancelled, session.lifetime.signal, session.interrupt]);
-      return { result: await run(session, { ...call, kill }), from: "run" };
+      using kill = linkSignals([call.kill, cancelled, session.lifetime.signal, session.interrupt]);
+      return { result: await run(session, { ...call, kill: kill.signal }), from: "run" };
     } catch (thrown) {
       throw thrown instanceof NotStarted ? thrown.cause : thrown;
     }
