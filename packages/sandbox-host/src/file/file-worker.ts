@@ -1,5 +1,5 @@
 import { FileFailure, toFileFailure } from "./failure.ts";
-import { type FromWorker, readFrameSync, type ToWorker, writeFrameSync } from "./frame.ts";
+import { createBlockingReader, type FromWorker, type ToWorker, writeFrameSync } from "./frame.ts";
 import { OPERATIONS, type Operation } from "./operation.ts";
 import { createWalk } from "./walk.ts";
 
@@ -14,7 +14,8 @@ type Job = Extract<ToWorker, { kind: "job" }>;
 // What tools write inside has these permissions by default.
 process.umask(0o022);
 send({ kind: "ready" });
-for (let frame = readFrameSync(INPUT); frame !== null; frame = readFrameSync(INPUT)) {
+const nextFrame = createBlockingReader(INPUT);
+for (let frame = nextFrame(); frame !== null; frame = nextFrame()) {
   if (frame.head.kind === "job") await work(frame.head);
 }
 
@@ -52,7 +53,7 @@ function createBody(job: Job) {
   let isOver = job.body === "none";
   const next = (): Buffer | null => {
     if (isOver) return null;
-    const frame = readFrameSync(INPUT);
+    const frame = nextFrame();
     if (frame?.head.kind === "data") return frame.body;
     isOver = true;
     // Where the service is gone, what was begun is taken back as well; the end of the input ends this process then.

@@ -41,13 +41,18 @@ export const MAX_BODY_BYTES = 8 * 1024 * 1024;
 const MAX_HEAD_BYTES = 32 * 1024 * 1024;
 const LENGTHS_BYTES = 8;
 const NOTHING = Buffer.alloc(0);
+/** More than most frames are long: one read is enough for them. */
+const READ_BYTES = 64 * 1024;
 
 export function encodeFrame(head: ToWorker | FromWorker, body: Uint8Array = NOTHING): Buffer {
-  const text = Buffer.from(JSON.stringify(head), "utf8");
-  const lengths = Buffer.allocUnsafe(LENGTHS_BYTES);
-  lengths.writeUInt32BE(text.length, 0);
-  lengths.writeUInt32BE(body.length, 4);
-  return Buffer.concat([lengths, text, body]);
+  const text = JSON.stringify(head);
+  const headBytes = Buffer.byteLength(text);
+  const frame = Buffer.allocUnsafe(LENGTHS_BYTES + headBytes + body.length);
+  frame.writeUInt32BE(headBytes, 0);
+  frame.writeUInt32BE(body.length, 4);
+  frame.write(text, LENGTHS_BYTES);
+  frame.set(body, LENGTHS_BYTES + headBytes);
+  return frame;
 }
 
 function parseLengths(bytes: Buffer): { readonly head: number; readonly body: number } {
@@ -57,27 +62,54 @@ function parseLengths(bytes: Buffer): { readonly head: number; readonly body: nu
   return { head, body };
 }
 
-function parseHead(bytes: Buffer): unknown {
-  return JSON.parse(bytes.toString("utf8"));
+/** Bytes as they come, given out in the pieces that are wanted. */
+function createInput() {
+  let parts: Buffer[] = [];
+  let held = 0;
+  const all = (): Buffer => {
+    const [first = NOTHING, ...more] = parts;
+    const joined = more.length === 0 ? first : Buffer.concat(parts);
+    parts = [joined];
+    return joined;
+  };
+  return {
+    add: (bytes: Buffer): void => {
+      parts.push(bytes);
+      held += bytes.length;
+    },
+    /** The next frame, or null where it has not come as a whole. */
+    frame: <Head>(): Frame<Head> | null => {
+      if (held < LENGTHS_BYTES) return null;
+      if ((parts[0]?.length ?? 0) < LENGTHS_BYTES) all();
+      const { head, body } = parseLengths(parts[0] ?? NOTHING);
+      const end = LENGTHS_BYTES + head + body;
+      if (held < end) return null;
+      const bytes = all();
+      held -= end;
+      parts = held === 0 ? [] : [bytes.subarray(end)];
+      const bodyAt = LENGTHS_BYTES + head;
+      return {
+        head: JSON.parse(bytes.toString("utf8", LENGTHS_BYTES, bodyAt)) as Head,
+        body: bytes.subarray(bodyAt, end),
+      };
+    },
+  };
 }
 
-/** The next frame of a descriptor; blocks until it is there. Null at the end. */
-export function readFrameSync(descriptor: number): Frame<ToWorker> | null {
-  const lengths = readExactly(descriptor, LENGTHS_BYTES);
-  if (lengths === null) return null;
-  const { head, body } = parseLengths(lengths);
-  const rest = readExactly(descriptor, head + body);
-  return rest === null ? null : { head: parseHead(rest.subarray(0, head)) as ToWorker, body: rest.subarray(head) };
-}
-
-function readExactly(descriptor: number, bytes: number): Buffer | null {
-  const buffer = Buffer.allocUnsafe(bytes);
-  for (let got = 0; got < bytes; ) {
-    const more = readSync(descriptor, buffer, got, bytes - got, null);
-    if (more === 0) return null;
-    got += more;
-  }
-  return buffer;
+/** Reads the frames of a descriptor one by one; blocks until the next is there. Null at the end. */
+export function createBlockingReader(descriptor: number): () => Frame<ToWorker> | null {
+  const input = createInput();
+  const buffer = Buffer.allocUnsafe(READ_BYTES);
+  return () => {
+    for (;;) {
+      const frame = input.frame<ToWorker>();
+      if (frame !== null) return frame;
+      const got = readSync(descriptor, buffer, 0, READ_BYTES, null);
+      if (got === 0) return null;
+      // The buffer is filled again.
+      input.add(Buffer.from(buffer.subarray(0, got)));
+    }
+  };
 }
 
 /** Blocks until everything is taken: nothing piles up in the worker. */
@@ -88,36 +120,25 @@ export function writeFrameSync(descriptor: number, head: FromWorker, body?: Uint
 
 /** Reads the frames of a stream one by one; what is not asked for stays with the sender. Null at the end. */
 export function createFrameReader(stream: Readable): () => Promise<Frame<FromWorker> | null> {
+  const input = createInput();
   let wake: () => void = () => undefined;
   for (const event of ["readable", "end", "close", "error"])
     stream.on(event, () => {
       wake();
     });
 
-  const take = async (bytes: number): Promise<Buffer | null> => {
-    const parts: Buffer[] = [];
-    for (let missing = bytes; missing > 0; ) {
-      // A stream gives no more at once than it has buffered.
-      const part = stream.read(Math.min(missing, Math.max(stream.readableLength, 1))) as Buffer | null;
-      if (part !== null) {
-        parts.push(part);
-        missing -= part.length;
-      } else if (stream.readableEnded || stream.destroyed) return null;
+  return async () => {
+    for (;;) {
+      const frame = input.frame<FromWorker>();
+      if (frame !== null) return frame;
+      const bytes = stream.read() as Buffer | null;
+      if (bytes !== null) input.add(bytes);
+      else if (stream.readableEnded || stream.destroyed) return null;
       else {
         await new Promise<void>((resolve) => {
           wake = resolve;
         });
       }
     }
-    return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts);
-  };
-
-  return async () => {
-    const lengths = await take(LENGTHS_BYTES);
-    if (lengths === null) return null;
-    const { head, body } = parseLengths(lengths);
-    const text = await take(head);
-    const bytes = body === 0 ? NOTHING : await take(body);
-    return text === null || bytes === null ? null : { head: parseHead(text) as FromWorker, body: bytes };
   };
 }

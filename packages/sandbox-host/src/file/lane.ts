@@ -59,6 +59,7 @@ export function createLane(start: () => Promise<WorkerProcess>, limits: LaneLimi
   let starting = 0;
   let isClosed = false;
   const maxPerRoot = Math.max(1, limits.max - 1);
+  const hasRoom = (root: string): boolean => (busyOf.get(root) ?? 0) < maxPerRoot;
 
   const discard = (worker: WorkerProcess): void => {
     left.add(worker);
@@ -118,7 +119,7 @@ export function createLane(start: () => Promise<WorkerProcess>, limits: LaneLimi
 
   const dispatch = (): void => {
     while (!isClosed) {
-      const at = waiting.findIndex(({ root }) => (busyOf.get(root) ?? 0) < maxPerRoot);
+      const at = waiting.findIndex(({ root }) => hasRoom(root));
       const waiter = waiting[at];
       if (waiter === undefined) return;
       const worker = idle.pop();
@@ -141,6 +142,8 @@ export function createLane(start: () => Promise<WorkerProcess>, limits: LaneLimi
       if (left.size >= MAX_LEFT) {
         throw new SandboxError("STORAGE_UNAVAILABLE", "too many file operations hang", { admitted: "no" });
       }
+      const free = waiting.length === 0 && hasRoom(root) ? idle.pop() : undefined;
+      if (free !== undefined) return leaseOf(free, root);
       return await new Promise<Lease>((resolve, reject) => {
         const onAbort = (): void => {
           const at = waiting.indexOf(waiter);
