@@ -100,10 +100,10 @@ export function createWalk(root: string, { device }: { readonly device?: number 
     }
   };
 
-  /** Opens what a path ends in. What is a link only at the second look is walked again. */
+  /** Opens what a path ends in. Most end in no link, so that is found out by opening it; what is one is walked along. */
   const openAt = <Opened>(path: string, field: string, open: (place: Place) => Opened): Opened => {
     for (let looks = 1; ; looks += 1) {
-      using place = find(path, { field });
+      using place = find(path, { field, leaf: looks === 1 ? "keep" : "follow" });
       try {
         return open(place);
       } catch (thrown) {

@@ -28,9 +28,3 @@ export function readWhole(file: OpenFile, limitBytes: number): Buffer {
 function tooLarge(size: number, limitBytes: number): FileFailure {
   return new FileFailure("PATH_REFUSED", `the file has ${bytesOf(size)}; at most ${limitBytes} are possible here`);
 }
-
-/** The first bytes of a file. */
-export function readStart(file: OpenFile, bytes: number): Buffer {
-  const buffer = Buffer.allocUnsafe(Math.min(bytes, file.stats.size));
-  return buffer.subarray(0, readAt(file, buffer, 0));
-}

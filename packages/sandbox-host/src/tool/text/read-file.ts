@@ -1,9 +1,9 @@
 import type { OpenFile, Walk } from "../../file/walk.ts";
 import { fileKindOf, SNIFF_BYTES } from "./file-kind.ts";
-import { readLines, type Window } from "./lines.ts";
+import { readChunk, readLines, type Window } from "./lines.ts";
 import { bytesOf, counted, done, refused, type TextOutcome } from "./outcome.ts";
 import { shownPlace } from "./place.ts";
-import { readStart, readWhole } from "./read-bytes.ts";
+import { readWhole } from "./read-bytes.ts";
 
 export interface ReadFileRequest {
   readonly path: string;
@@ -17,7 +17,8 @@ export const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
 /** Shows a part of a text file with line numbers, an image as an image, and of other files what they are. */
 export function readFile(walk: Walk, request: ReadFileRequest): TextOutcome {
   using file = walk.open(request.path);
-  const kind = fileKindOf(readStart(file, SNIFF_BYTES));
+  const start = readChunk(file, 0);
+  const kind = fileKindOf(start.subarray(0, SNIFF_BYTES));
   const name = shownPlace(file.path);
   switch (kind.kind) {
     case "image":
@@ -27,7 +28,7 @@ export function readFile(walk: Walk, request: ReadFileRequest): TextOutcome {
         `${name} is not a text file: ${kind.what}, ${bytesOf(file.stats.size)}. Use bash to look into it.`,
       );
     case "text":
-      return file.stats.size === 0 ? done(`${name} is empty.`) : readText(file, request, name);
+      return file.stats.size === 0 ? done(`${name} is empty.`) : readText(file, { ...request, start, name });
   }
 }
 
@@ -46,8 +47,11 @@ function readImage(file: OpenFile, mediaType: string, name: string): TextOutcome
   };
 }
 
-function readText(file: OpenFile, { offset, limit }: ReadFileRequest, name: string): TextOutcome {
-  const window = readLines(file, { first: offset, limit });
+function readText(
+  file: OpenFile,
+  { start, name, offset, limit }: ReadFileRequest & { readonly start: Buffer; readonly name: string },
+): TextOutcome {
+  const window = readLines(file, { start, first: offset, limit });
   const total = `${counted(window.totalLines, "line")}${window.counted === "all" ? "" : " or more"}`;
   if (window.lines.length === 0) return refused(`${name} has ${total}; there is no line ${offset}.`);
   const shown = window.lines.map((line, index) => `${String(offset + index).padStart(6)}\t${line}`);

@@ -92,6 +92,20 @@ describe("read_file", () => {
     expect(said("read_file", { path: "dos" })).toBe("     1\ta\n     2\tb\n[line ends are CRLF]");
   });
 
+  it.each([
+    ["line ends of both kinds", Buffer.from("a\r\nb\n\r\n\nc\n")],
+    ["bytes that are no UTF-8", Buffer.from("caf\xe9\n\xe2\x82\n\xff\xfe ok\n", "latin1")],
+    ["characters of several bytes", Buffer.from("\u{1F600} \u00e9\n\ufeffx\n")],
+    ["a line that is cut", Buffer.from(`short\n${"\u00e9".repeat(2500)}\nshort\n`)],
+  ])("shows the lines of a small file as it shows those of a large one: %s", (_what, content) => {
+    const lines = content.toString("latin1").split("\n").length - 1;
+    put("small", content);
+    put("large", Buffer.concat([content, Buffer.from(numbers(40_000))]));
+    const shown = said("read_file", { path: "small" }).split("\n").slice(0, lines);
+    expect(said("read_file", { path: "large", limit: lines }).split("\n").slice(0, lines)).toEqual(shown);
+    expect(shown).toHaveLength(lines);
+  });
+
   it("says that a file is empty", () => {
     put("empty", "");
     expect(said("read_file", { path: "empty" })).toBe("empty is empty.");
