@@ -7,6 +7,9 @@ export interface Http2LineTimes {
   readonly pingTimeoutMs: number;
 }
 
+/** Nobody sees it: a reason of its own would be made, with its stack, for each call. */
+const AT_REST = new Error("no call is on the connection");
+
 /**
  * One HTTP/2 connection to a service. While calls are on it, silence is followed by a ping, and a ping without an answer ends
  * it and them. Whoever uses an idle one asks `verified` before.
@@ -90,7 +93,7 @@ export class Http2Line {
   }
 
   #rest(): void {
-    this.#watch.abort();
+    this.#watch.abort(AT_REST);
     if (!this.session.destroyed) this.session.unref();
   }
 

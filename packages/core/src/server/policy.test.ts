@@ -186,7 +186,7 @@ describe("what a failed call answers", () => {
     for (const bad of ["-x", "a b", "a".repeat(65), '{"level":"fatal"}']) {
       const [seen, echoed] = await idFor(bad);
       expect(seen).toBe(echoed);
-      expect(seen).toMatch(/^[a-z][0-9a-z]{19}$/);
+      expect(seen).toMatch(/^[0-9a-f-]{36}$/);
     }
   });
 
