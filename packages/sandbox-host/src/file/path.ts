@@ -31,7 +31,10 @@ export function toBytes(text: string): BytePath {
   return Buffer.from(text, "utf8").toString("latin1");
 }
 
+const IS_ASCII = /^[\x20-\x7e]*$/;
+
 /** A byte string as people see it. */
 export function toText(bytes: BytePath): string {
-  return Buffer.from(bytes, "latin1").toString("utf8");
+  // Most names are the same either way.
+  return IS_ASCII.test(bytes) ? bytes : Buffer.from(bytes, "latin1").toString("utf8");
 }

@@ -60,35 +60,41 @@ function classOf(inside: string): string {
 }
 
 function matchParts(parts: readonly Part[], names: readonly string[]): boolean {
-  // Which parts may come next, name by name: no pattern makes this slow.
-  let next = skipSpans(parts, new Set([0]));
-  for (const name of names) next = step(parts, next, name);
-  return next.has(parts.length);
+  return after(parts, names).includes(parts.length);
 }
 
 function holds(parts: readonly Part[], names: readonly string[]): boolean {
-  let next = skipSpans(parts, new Set([0]));
-  for (const name of names) next = step(parts, next, name);
-  return [...next].some((index) => index < parts.length);
+  return after(parts, names).some((index) => index < parts.length);
 }
 
-function step(parts: readonly Part[], at: ReadonlySet<number>, name: string): ReadonlySet<number> {
-  const next = new Set<number>();
+/** Which parts may come next after these names, found name by name: no pattern makes this slow. */
+function after(parts: readonly Part[], names: readonly string[]): readonly number[] {
+  let next = skipSpans(parts, [0]);
+  for (const name of names) {
+    if (next.length === 0) return next;
+    next = step(parts, next, name);
+  }
+  return next;
+}
+
+function step(parts: readonly Part[], at: readonly number[], name: string): readonly number[] {
+  const next: number[] = [];
   for (const index of at) {
     const part = parts[index];
     if (part === "**") {
-      if (!name.startsWith(".")) next.add(index);
-    } else if (part?.test(name) === true) next.add(index + 1);
+      if (!name.startsWith(".")) next.push(index);
+    } else if (part?.test(name) === true) next.push(index + 1);
   }
   return skipSpans(parts, next);
 }
 
-/** `**` may span nothing. */
-function skipSpans(parts: readonly Part[], at: ReadonlySet<number>): ReadonlySet<number> {
-  const all = new Set<number>();
+/** `**` may span nothing. Comes and goes in order, each part once. */
+function skipSpans(parts: readonly Part[], at: readonly number[]): readonly number[] {
+  const all: number[] = [];
   for (const start of at) {
-    all.add(start);
-    for (let index = start; parts[index] === "**"; index += 1) all.add(index + 1);
+    let index = start;
+    if (index > (all.at(-1) ?? -1)) all.push(index);
+    for (; parts[index] === "**"; index += 1) if (index + 1 > (all.at(-1) ?? -1)) all.push(index + 1);
   }
   return all;
 }

@@ -348,6 +348,8 @@ describe("glob", () => {
     [".git/**", ".git/\n.git/e.ts"],
     ["**/.*.ts", "src/.hidden.ts"],
     ["**/deep", "src/deep/"],
+    ["**/**/er/**/*.ts", "src/deep/er/d.ts"],
+    ["**/src/**/**", "src/\nsrc/b.ts\nsrc/c.js\nsrc/deep/\nsrc/deep/er/\nsrc/deep/er/d.ts"],
     ["*.py", "Nothing matches."],
   ])("finds %s", (pattern, expected) => {
     expect(said("glob", { pattern })).toBe(expected);
