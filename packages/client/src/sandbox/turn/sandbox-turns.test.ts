@@ -33,6 +33,15 @@ describe("turns", () => {
     await expect(room.sandbox.rollback(9)).rejects.toMatchObject({ reason: "SNAPSHOT_NOT_FOUND" });
   });
 
+  it("that were sealed here are known by number, without a word with the host", async () => {
+    using room = await openRoom();
+    const { number } = await room.sandbox.turn();
+    room.world.snapshots.list = [];
+    await room.sandbox.rollback(number);
+    expect(room.world.rolledBackTo).toEqual(["s4"]);
+    await expect(room.sandbox.rollback(1)).rejects.toMatchObject({ reason: "SNAPSHOT_NOT_FOUND" });
+  });
+
   it("come back with undo, to what the last rollback took away", async () => {
     using room = await openRoom();
     expect(await room.sandbox.undo()).toEqual({ undoSnapshotId: "u2", generation: 2 });

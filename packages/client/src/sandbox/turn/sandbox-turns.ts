@@ -12,6 +12,7 @@ import { listSnapshots } from "./list-snapshots.ts";
 import { newestUndo } from "./newest-undo.ts";
 import type { Rollback, RollbackOptions } from "./turn-types.ts";
 import { toSnapshot, WIRE_KINDS } from "./to-snapshot.ts";
+import { recallTurn, rememberTurn } from "./turn-ids.ts";
 
 const OUTCOMES = { succeeded: TurnOutcome.SUCCEEDED, failed: TurnOutcome.FAILED } as const;
 const PROCESSES = { stop: ProcessesPolicy.STOP, refuse: ProcessesPolicy.REFUSE } as const;
@@ -55,6 +56,7 @@ export function createTurns(calls: HostCalls): SandboxTurns {
       const turn = await calls.call({ options, ...change }, ({ host }, { signal }) =>
         host.snapshots.turnComplete(request, { signal }),
       );
+      if (turn.snapshotId !== "") rememberTurn(calls, turn.turnNumber, turn.snapshotId);
       return {
         number: turn.turnNumber,
         snapshotId: toOptional(turn.snapshotId),
@@ -97,6 +99,8 @@ export async function snapshotIdOf(
   options: CallOptions,
 ): Promise<string> {
   if (typeof reference === "string") return reference;
+  const known = recallTurn(calls, reference);
+  if (known !== undefined) return known;
   const turns = await calls.call({ options, timeoutMs: DEFAULT_TIMEOUT_MS.read }, (sandbox, { signal }) =>
     listSnapshots(sandbox, { signal, kinds: [WIRE_KINDS.turn] }),
   );
