@@ -3,6 +3,13 @@ export interface StorageCall {
   readonly signal: AbortSignal;
 }
 
+export interface SealCall extends StorageCall {
+  /** The snapshot is taken when this has come about, and where it fails, none is. Flushing does not wait for it. */
+  readonly after?: Promise<void>;
+  /** Called while the snapshot is being taken, for what can be done at the same time. */
+  readonly beside?: (() => void) | undefined;
+}
+
 /** One version of a template: a read-only root filesystem. The digest is lower-case hex. */
 export interface BaseRef {
   readonly name: string;
@@ -214,10 +221,10 @@ export interface Storage {
   collectHeads(keep: HeadRef, call: StorageCall): Promise<readonly HeadRef[]>;
 
   /**
-   * Flushes what the sandbox has written, mapped memory included, and takes a snapshot of the mounted head. The same
-   * name again leaves the snapshot that is there as it is.
+   * Flushes what the sandbox has written, mapped memory included, and takes a snapshot of the head. The same name again
+   * leaves the snapshot that is there as it is.
    */
-  seal(head: HeadRef, name: string, marks: Marks, call: StorageCall): Promise<void>;
+  seal(head: HeadRef, name: string, marks: Marks, call: SealCall): Promise<void>;
   /** All snapshots of the session's heads, oldest first. */
   listSnapshots(token: string, call: StorageCall): Promise<readonly SnapshotInfo[]>;
   /** A snapshot that is not there is gone; one that something was cloned from is `SNAPSHOT_IN_USE`. */

@@ -322,6 +322,8 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
       operate("seal", call, async () => {
         checkNewSnapshot({ token: ref.token, name });
         checkMarks(marks);
+        await call.after;
+        call.beside?.();
         const session = sessionOf(world, ref.token);
         if (!session.snapshots.has(name)) await takeSnapshot(ref, name, marks);
       }),

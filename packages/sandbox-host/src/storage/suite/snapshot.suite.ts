@@ -34,6 +34,31 @@ export function snapshotSuite(suite: SuiteFixture): void {
       expect(await readFile(join((await cloneOf(head, "s1", 2)).path, "log"), "utf8")).toBe("one ");
     });
 
+    testSnapshots("are taken when what they wait for has come about, and not where it fails", async () => {
+      const head = await newSession();
+      const failed = Promise.reject(new Error("not on record"));
+      failed.catch(() => undefined);
+      await expect(suite.storage.seal(head, "s1", {}, { ...call, after: failed })).rejects.toThrow("not on record");
+      expect(await suite.storage.listSnapshots(head.token, call)).toEqual([]);
+      const recorded = Promise.withResolvers<undefined>();
+      const steps: string[] = [];
+      const sealing = suite.storage.seal(
+        head,
+        "s1",
+        {},
+        {
+          ...call,
+          after: recorded.promise,
+          beside: () => void steps.push("taking"),
+        },
+      );
+      steps.push("recorded");
+      recorded.resolve(undefined);
+      await sealing;
+      expect(steps).toEqual(["recorded", "taking"]);
+      expect(await suite.storage.listSnapshots(head.token, call)).toHaveLength(1);
+    });
+
     testSnapshots("of the same name are taken once", async () => {
       const head = await newSession();
       await suite.storage.seal(head, "s1", { turn: "1" }, call);

@@ -95,7 +95,7 @@ async function freeze(room: ZfsRoom, base: BaseRef, signal: AbortSignal): Promis
   const { zfs, layout, mounts, flavor, limits } = room;
   const dataset = layout.base(base);
   const path = layout.baseMount(base);
-  if (!(await mounts.isMounted({ dataset, path })))
+  if (!mounts.isMounted({ dataset, path }))
     throw new SandboxError("STORAGE_UNAVAILABLE", "the template was unmounted while it was filled");
   await zfs.read(
     "flushing a template",

@@ -25,7 +25,7 @@ export async function changedPaths(
   const head = headOf(room.layout, filesystemOf(line.to.name));
   if (line.segments === undefined || head === undefined) return null;
   const target = mountOf(room, head);
-  if (!(await room.mounts.isMounted(target))) return null;
+  if (!room.mounts.isMounted(target)) return null;
   const args = ["diff", "-FH", line.from.name, line.to.name];
   const outcome = await room.zfs.attempt({ program: "zfs", args, deadlineMs: DIFF_DEADLINE_MS }, signal);
   return outcome.kind === "done" ? parseDiff(outcome.stdout, target.path) : null;

@@ -38,8 +38,7 @@ export async function examineDaemon(options: DaemonOptions, signal: AbortSignal)
   const presence = await probeThroughDeath(options, signal);
   if (presence === "silent")
     throw new SandboxError("STORAGE_UNAVAILABLE", "the zfs-fuse daemon runs and does not answer");
-  const lost =
-    presence === "answers" ? await mounts.dead(layout.mountRoot, signal) : await mounts.below(layout.mountRoot);
+  const lost = presence === "answers" ? await mounts.dead(layout.mountRoot, signal) : mounts.below(layout.mountRoot);
   return { presence, lost: lost.map(({ source, path }) => ({ dataset: source, path })) };
 }
 

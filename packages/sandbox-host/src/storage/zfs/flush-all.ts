@@ -17,7 +17,7 @@ export async function flushAll(
     const args = ["-f", "--", ...paths];
     await zfs.read(doing, { program: "sync", args, deadlineMs: limits.flushDeadlineMs }, signal);
   };
-  const mounted = (await mounts.below(layout.mountRoot)).map(({ path }) => path);
+  const mounted = mounts.below(layout.mountRoot).map(({ path }) => path);
   if (mounted.length > 0) await sync(mounted);
   await zfs.read(
     doing,

@@ -1,73 +1,23 @@
-import { hasReason, SandboxError } from "@turnbox/core";
-import {
-  baseNotFound,
-  checkHead,
-  checkMarks,
-  checkSnapshot,
-  checkBase,
-  headDiffers,
-  headNotFound,
-  sessionNotFound,
-  snapshotInUse,
-  snapshotNotFound,
-} from "../names.ts";
-import type { Head, HeadRef, HeadSpec, Origin, StorageCall } from "../storage.ts";
+import { SandboxError } from "@turnbox/core";
+import { checkHead, checkMarks, headDiffers, headNotFound, sessionNotFound, snapshotInUse } from "../names.ts";
+import type { Head, HeadRef, HeadSpec, StorageCall } from "../storage.ts";
 import { storageError } from "./failure.ts";
 import { toProperties } from "./marks.ts";
 import type { MountTarget } from "./mounts.ts";
-import { findSnapshot } from "./snapshots.ts";
+import { type ResolvedOrigin, resolveOrigin, withOrigin } from "./origins.ts";
+import { findPlace } from "./session-places.ts";
 import { FILE_PROPERTIES, type ZfsRoom } from "./zfs-room.ts";
-
-/** The snapshot that an origin names, and how much it refers to. */
-export interface ResolvedOrigin {
-  readonly snapshot: string;
-  readonly referencedBytes: number;
-}
-
-export async function resolveOrigin(room: ZfsRoom, origin: Origin, signal: AbortSignal): Promise<ResolvedOrigin> {
-  if (origin.kind === "base") {
-    checkBase(origin.base);
-    const name = room.layout.baseSnapshot(origin.base);
-    const base = await room.datasets.find(name, signal);
-    if (base === undefined) throw baseNotFound(origin.base);
-    return { snapshot: name, referencedBytes: base.referencedBytes };
-  }
-  checkSnapshot(origin.snapshot);
-  const snapshot = await findSnapshot(room, origin.snapshot, signal);
-  if (snapshot === undefined) throw snapshotNotFound();
-  return { snapshot: snapshot.name, referencedBytes: snapshot.referencedBytes };
-}
-
-/**
- * Does what needs an origin's name. A promotion in the origin's own session moves a snapshot to another head at any time,
- * so where it is gone it is looked for once more.
- */
-export async function withOrigin<T>(
-  room: ZfsRoom,
-  origin: Origin,
-  { signal, work }: StorageCall & { readonly work: (from: ResolvedOrigin) => Promise<T> },
-): Promise<T> {
-  const from = await resolveOrigin(room, origin, signal);
-  try {
-    return await work(from);
-  } catch (thrown) {
-    if (!hasReason(thrown, "SNAPSHOT_NOT_FOUND")) throw thrown;
-    const moved = await resolveOrigin(room, origin, signal);
-    if (moved.snapshot === from.snapshot) throw thrown;
-    return await work(moved);
-  }
-}
 
 export async function createHead(room: ZfsRoom, spec: HeadSpec, { signal }: StorageCall): Promise<Head> {
   checkHead(spec);
   checkMarks(spec.marks);
-  if ((await room.datasets.find(room.layout.session(spec.token), signal)) === undefined) throw sessionNotFound();
+  if ((await findPlace(room, spec.token, signal)) === undefined) throw sessionNotFound();
   const work = (from: ResolvedOrigin): Promise<Head> => cloneHead(room, { ...spec, from, leftover: "replace" }, signal);
-  return await withOrigin(room, spec.origin, { signal, work });
+  return await withOrigin(room, spec.origin, { signal, need: "place", work });
 }
 
 /** A head to be made. */
-interface CloneSpec extends Omit<HeadSpec, "origin"> {
+interface CloneSpec extends HeadSpec {
   readonly from: ResolvedOrigin;
   /** What becomes of an unused head of the same name that was cloned from something else. */
   readonly leftover: "replace" | "keep";
@@ -99,16 +49,16 @@ export async function cloneHead(room: ZfsRoom, spec: CloneSpec, signal: AbortSig
   if (outcome.kind === "refused") {
     if (outcome.failure === "exists") {
       if (await isDone(signal)) return await mountHead(room, spec, { signal });
+      // The origin may have been known by a place that a promotion has taken it from.
+      const now = await resolveOrigin(room, spec.origin, signal);
+      if (now.snapshot !== from.snapshot) return await cloneHead(room, { ...spec, from: now }, signal);
       await removeLeftover(room, spec, signal);
       return await cloneHead(room, { ...spec, leftover: "keep" }, signal);
     }
     if (outcome.failure === "not-found") throw await whatIsMissing(room, spec, signal);
-    if (refquotaBytes !== undefined && refquotaBytes < from.referencedBytes) {
-      throw new SandboxError(
-        "QUOTA_EXCEEDED",
-        `the origin refers to ${from.referencedBytes} bytes, more than the head may`,
-      );
-    }
+    const { referencedBytes } = await resolveOrigin(room, spec.origin, signal);
+    if (refquotaBytes !== undefined && refquotaBytes < referencedBytes)
+      throw new SandboxError("QUOTA_EXCEEDED", `the origin refers to ${referencedBytes} bytes, more than the head may`);
     throw storageError("cloning", outcome);
   }
   await mounts.mount(mountOf(room, spec), signal);
@@ -122,7 +72,7 @@ export async function cloneHead(room: ZfsRoom, spec: CloneSpec, signal: AbortSig
 async function removeLeftover(room: ZfsRoom, spec: CloneSpec, signal: AbortSignal): Promise<void> {
   const { datasets, mounts, limits } = room;
   const { dataset, path } = mountOf(room, spec);
-  if (spec.leftover === "keep" || (await mounts.isMounted({ dataset, path }))) throw headDiffers(spec);
+  if (spec.leftover === "keep" || mounts.isMounted({ dataset, path })) throw headDiffers(spec);
   // Alone: zfs itself refuses where there are snapshots.
   const outcome = await datasets.destroy(dataset, { reach: "alone", patienceMs: limits.busyPatienceMs, signal });
   if (outcome.kind === "refused") throw headDiffers(spec, storageError("destroying a leftover head", outcome));
@@ -140,7 +90,7 @@ export async function mountHead(room: ZfsRoom, head: HeadRef, { signal }: Storag
   const dataset = await room.datasets.find(room.layout.head(head), signal);
   if (dataset === undefined) throw headNotFound(head);
   const where = mountOf(room, head);
-  const wasMounted = await room.mounts.isMounted(where);
+  const wasMounted = room.mounts.isMounted(where);
   // The table names a mount long after its daemon has died.
   if (wasMounted && !(await room.mounts.answering([where.path], signal)).has(where.path))
     throw new SandboxError("STORAGE_UNAVAILABLE", "the head is mounted, but its daemon has died");
@@ -152,7 +102,7 @@ export async function unmountHead(room: ZfsRoom, head: HeadRef, { signal }: Stor
   checkHead(head);
   const where = mountOf(room, head);
   // In this order: a dead daemon cannot say whether the head is there, and its mounts go all the same.
-  if (await room.mounts.isMounted(where)) {
+  if (room.mounts.isMounted(where)) {
     await room.mounts.unmount(where, { flavor: room.flavor, patienceMs: room.limits.busyPatienceMs, signal });
     return;
   }

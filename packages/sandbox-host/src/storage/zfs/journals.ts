@@ -16,7 +16,7 @@ export async function openJournals(
   checkToken(token);
   const target = mountOf(room, token);
   // One that is mounted is answered from the mount table alone.
-  if (!(await room.mounts.isMounted(target))) await ensureDataset(room, { token, quotaBytes, target }, signal);
+  if (!room.mounts.isMounted(target)) await ensureDataset(room, { token, quotaBytes, target }, signal);
   await room.mounts.mount(target, signal);
   return { path: target.path, touch: "by_worker" };
 }

@@ -13,13 +13,15 @@ export const MOUNT_LOCK_WAIT_MS = 15_000;
 export const NO_TURN_EXIT_CODE = 75;
 
 const MOUNTING: Readonly<Record<string, ReadonlySet<string>>> = {
-  // A clone and a new dataset are mounted by zfs-fuse whatever `canmount` says, unless it is off.
+  // A clone and a new dataset are mounted by zfs-fuse whatever `canmount` says, unless it is `NEVER_MOUNTED`.
   zfs: new Set(["clone", "create", "mount"]),
   zpool: new Set(["create", "import"]),
 };
 
-export function mayMount({ program, args: [verb = ""] }: Invocation): boolean {
-  return MOUNTING[program]?.has(verb) === true;
+const NEVER_MOUNTED = "canmount=off";
+
+export function mayMount({ program, args: [verb = "", ...args] }: Invocation): boolean {
+  return MOUNTING[program]?.has(verb) === true && !(program === "zfs" && args.includes(NEVER_MOUNTED));
 }
 
 /** The same command, run when nobody else mounts. The lock ends with the command, however it ends. */

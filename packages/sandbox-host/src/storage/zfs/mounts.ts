@@ -1,4 +1,5 @@
-import { readFile, rmdir } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { rmdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { type Clock, hasErrno, SandboxError } from "@turnbox/core";
 import { type Patience, retryWhileBusy } from "./busy.ts";
@@ -21,8 +22,8 @@ export interface MountTarget {
  */
 export interface Mounts {
   /** All mounts below the directory, the deepest and latest first, which is the order to unmount them in. */
-  below(directory: string): Promise<readonly Mount[]>;
-  isMounted(target: MountTarget): Promise<boolean>;
+  below(directory: string): readonly Mount[];
+  isMounted(target: MountTarget): boolean;
   mount(target: MountTarget, signal: AbortSignal): Promise<void>;
   /** Where it stays mounted because of a user, `STORAGE_UNAVAILABLE`. What a dead daemon has left is detached. */
   unmount(target: MountTarget, patience: Omit<Patience, "clock">): Promise<void>;
@@ -47,14 +48,15 @@ export interface MountsOptions {
 }
 
 export function createMounts({ zfs, clock, mountTablePath }: MountsOptions): Mounts {
-  const table = async (): Promise<readonly Mount[]> => parseMountTable(await readFile(mountTablePath, "utf8"));
-  const find = async ({ dataset, path }: MountTarget): Promise<Mount | undefined> =>
-    (await table()).findLast((mount) => mount.path === path && mount.source === dataset);
+  // At once: the kernel has it in memory, and the way over other threads takes longer than the answer.
+  const table = (): readonly Mount[] => parseMountTable(readFileSync(mountTablePath, "utf8"));
+  const find = ({ dataset, path }: MountTarget): Mount | undefined =>
+    table().findLast((mount) => mount.path === path && mount.source === dataset);
 
-  const isMounted: Mounts["isMounted"] = async (target) => (await find(target)) !== undefined;
+  const isMounted: Mounts["isMounted"] = (target) => find(target) !== undefined;
 
   const removePlace: Mounts["removePlace"] = async (path, signal) => {
-    if ((await table()).some((entry) => `${entry.path}/`.startsWith(`${path}/`))) return;
+    if (table().some((entry) => `${entry.path}/`.startsWith(`${path}/`))) return;
     try {
       await rmdir(path);
     } catch (thrown) {
@@ -68,9 +70,10 @@ export function createMounts({ zfs, clock, mountTablePath }: MountsOptions): Mou
 
   const mount: Mounts["mount"] = async (target, signal) => {
     const doing = "mounting";
-    if (!(await isMounted(target))) {
+    if (!isMounted(target)) {
       const args = ["mount", "-o", "nosuid,nodev", target.dataset];
-      const attempt = () => zfs.change({ program: "zfs", args, doing, isDone: () => isMounted(target) }, signal);
+      const isDone = (): Promise<boolean> => Promise.resolve(isMounted(target));
+      const attempt = () => zfs.change({ program: "zfs", args, doing, isDone }, signal);
       // zfs-fuse may still be at an unmount that it has answered; elsewhere it does no harm to wait.
       const patience = { clock, flavor: "zfs-fuse", patienceMs: MOUNT_PATIENCE_MS, signal } as const;
       let outcome = await retryWhileBusy(attempt, patience);
@@ -79,9 +82,9 @@ export function createMounts({ zfs, clock, mountTablePath }: MountsOptions): Mou
         await removePlace(target.path, signal);
         outcome = await retryWhileBusy(attempt, patience);
       }
-      if (outcome.kind === "refused" && !(await isMounted(target))) throw storageError(doing, outcome);
+      if (outcome.kind === "refused" && !isMounted(target)) throw storageError(doing, outcome);
     }
-    const mounted = await find(target);
+    const mounted = find(target);
     if (mounted === undefined)
       throw new SandboxError("STORAGE_UNAVAILABLE", "the mount did not appear in the mount table");
     if (mounted.options.has("nosuid") && mounted.options.has("nodev")) return;
@@ -96,8 +99,8 @@ export function createMounts({ zfs, clock, mountTablePath }: MountsOptions): Mou
 
   const unmount: Mounts["unmount"] = async (target, patience) => {
     const doing = "unmounting";
-    if (!(await isMounted(target))) return;
-    const isDone = async (): Promise<boolean> => !(await isMounted(target));
+    if (!isMounted(target)) return;
+    const isDone = (): Promise<boolean> => Promise.resolve(!isMounted(target));
     const outcome = await retryWhileBusy(
       () => zfs.change({ program: "zfs", args: ["unmount", target.dataset], doing, isDone }, patience.signal),
       { clock, ...patience },
@@ -113,8 +116,10 @@ export function createMounts({ zfs, clock, mountTablePath }: MountsOptions): Mou
     if (!(await isDone())) throw storageError(doing, outcome);
   };
 
-  const below: Mounts["below"] = async (directory) =>
-    (await table()).filter((entry) => entry.path.startsWith(`${directory}/`)).reverse();
+  const below: Mounts["below"] = (directory) =>
+    table()
+      .filter((entry) => entry.path.startsWith(`${directory}/`))
+      .reverse();
 
   const detach: Mounts["detach"] = async (path, signal) => {
     await zfs.attempt({ program: "umount", args: ["-l", "--", path], deadlineMs: ANSWER_DEADLINE_MS }, signal);
@@ -148,12 +153,12 @@ export function createMounts({ zfs, clock, mountTablePath }: MountsOptions): Mou
     answering,
     removePlace,
     dead: async (directory, signal) => {
-      const present = await below(directory);
+      const present = below(directory);
       const alive = await answering([...new Set(present.map(({ path }) => path))], signal);
       const silent = new Set(present.map(({ path }) => path).filter((path) => !alive.has(path)));
       if (silent.size === 0) return [];
       // What was unmounted meanwhile did not answer either, and is not dead.
-      return (await below(directory)).filter(({ path }) => silent.has(path));
+      return below(directory).filter(({ path }) => silent.has(path));
     },
   };
 }

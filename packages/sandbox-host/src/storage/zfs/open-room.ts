@@ -7,6 +7,7 @@ import { detectFlavor } from "./flavor.ts";
 import { headOf, type Layout } from "./layout.ts";
 import { createLostMounts } from "./lost-mounts.ts";
 import type { MountTarget } from "./mounts.ts";
+import { createKnownOrigins } from "./origins.ts";
 import { ensurePool } from "./pool.ts";
 import { sweepViews } from "./view-datasets.ts";
 import type { ZfsRoom, ZfsTools } from "./zfs-room.ts";
@@ -44,7 +45,7 @@ export async function openRoom(
   await reviveDaemon(daemon, condition, signal);
   await ensurePool({ zfs, layout, sizeBytes: poolSizeBytes }, signal);
   const datasets = createDatasets({ zfs, layout, clock, flavor });
-  const room = { ...tools, layout, flavor, datasets, unbounded: new Set<string>() };
+  const room = { ...tools, layout, flavor, datasets, places: new Map(), origins: createKnownOrigins() };
   const views = new Set([...liveViews].map((name) => layout.view(name)));
   const remounted = await mountAgain(
     room,

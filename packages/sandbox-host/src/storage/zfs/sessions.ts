@@ -3,10 +3,12 @@ import { checkMarks, checkToken, firstRefquota, isViewSnapshot, sessionNotFound,
 import type { Head, Marks, SessionInventory, SessionPresence, SessionSpec, StorageCall } from "../storage.ts";
 import type { Lineage } from "./datasets.ts";
 import { storageError } from "./failure.ts";
-import { cloneHead, endHead, type ResolvedOrigin, withOrigin } from "./heads.ts";
+import { cloneHead, endHead } from "./heads.ts";
 import { endJournals } from "./journals.ts";
 import { generationOf, shortName } from "./layout.ts";
 import { markProperties, property, toProperties } from "./marks.ts";
+import { type ResolvedOrigin, withOrigin } from "./origins.ts";
+import { findPlace } from "./session-places.ts";
 import { UNDO_DEADLINE_MS, type ZfsRoom } from "./zfs-room.ts";
 
 /**
@@ -16,31 +18,32 @@ import { UNDO_DEADLINE_MS, type ZfsRoom } from "./zfs-room.ts";
 export async function createSession(room: ZfsRoom, spec: SessionSpec, { signal }: StorageCall): Promise<Head> {
   checkToken(spec.token);
   checkMarks(spec.marks);
-  const { token, marks } = spec;
+  const { token, marks, origin } = spec;
+  const isBounded = spec.quotaBytes !== undefined || spec.refquotaBytes !== undefined;
   const work = async (from: ResolvedOrigin): Promise<Head> => {
-    const refquotaBytes = firstRefquota(spec, from.referencedBytes);
+    const refquotaBytes = isBounded ? firstRefquota(spec, from.referencedBytes ?? 0) : undefined;
     const refquota = refquotaBytes === undefined ? {} : { refquotaBytes };
     try {
       await makePlace(room, { token, marks, refquotaBytes }, signal);
-      return await cloneHead(room, { token, generation: 1, marks, from, leftover: "keep", ...refquota }, signal);
+      const head = { token, generation: 1, origin, marks, ...refquota };
+      return await cloneHead(room, { ...head, from, leftover: "keep" }, signal);
     } catch (thrown) {
       await removeEmptyPlace(room, token);
       throw thrown;
     }
   };
-  return await withOrigin(room, spec.origin, { signal, work });
+  return await withOrigin(room, origin, { signal, need: isBounded ? "size" : "place", work });
 }
 
 async function makePlace(
-  { zfs, layout, datasets, limits }: ZfsRoom,
+  room: ZfsRoom,
   spec: Pick<SessionSpec, "token" | "marks"> & { readonly refquotaBytes: number | undefined },
   signal: AbortSignal,
 ): Promise<void> {
+  const { zfs, layout, datasets, limits, places } = room;
   const name = layout.session(spec.token);
-  const quota =
-    spec.refquotaBytes === undefined
-      ? []
-      : property("quota", String(Math.ceil(spec.refquotaBytes * limits.quotaFactor)));
+  const quotaBytes = Math.ceil((spec.refquotaBytes ?? 0) * limits.quotaFactor);
+  const quota = spec.refquotaBytes === undefined ? [] : property("quota", String(quotaBytes));
   const place = [
     ...property("mountpoint", "none"),
     ...property("canmount", "off"),
@@ -52,13 +55,15 @@ async function makePlace(
     { program: "zfs", args: ["create", ...place, name], doing: "making a session's place", isDone },
     signal,
   );
-  if (outcome.kind === "done") return;
-  if (outcome.failure !== "exists") throw storageError("making a session's place", outcome);
-  await datasets.find(name, signal);
+  if (outcome.kind === "refused" && outcome.failure !== "exists")
+    throw storageError("making a session's place", outcome);
+  if (outcome.kind === "done") places.set(spec.token, { quotaBytes });
+  else await findPlace(room, spec.token, signal);
 }
 
 /** Undoes `makePlace` where no head came to be; one that holds anything is refused by zfs and stays. */
-async function removeEmptyPlace({ datasets, layout, limits }: ZfsRoom, token: string): Promise<void> {
+async function removeEmptyPlace({ datasets, layout, limits, places }: ZfsRoom, token: string): Promise<void> {
+  places.delete(token);
   const signal = AbortSignal.timeout(UNDO_DEADLINE_MS);
   const name = layout.session(token);
   try {
@@ -76,7 +81,7 @@ async function removeEmptyPlace({ datasets, layout, limits }: ZfsRoom, token: st
 export async function destroySession(room: ZfsRoom, token: string, { signal }: StorageCall): Promise<void> {
   checkToken(token);
   const { datasets, layout, limits, clock } = room;
-  room.unbounded.delete(token);
+  room.places.delete(token);
   const place = layout.session(token);
   const [present, lineages] = await Promise.all([datasets.tree(place, signal), datasets.lineages(layout.pool, signal)]);
   const endOwnJournals = async (): Promise<void> => {
@@ -177,7 +182,7 @@ export async function joinSessions(
   { layout, mounts }: ZfsRoom,
   names: readonly string[],
 ): Promise<readonly SessionPresence[]> {
-  const mounted = new Set((await mounts.below(layout.mountRoot)).map(({ source }) => source));
+  const mounted = new Set(mounts.below(layout.mountRoot).map(({ source }) => source));
   const tokenOf = (name: string): string => name.slice(layout.sessions.length + 1).split(/[/@]/)[0] ?? "";
   const bySession = Map.groupBy(
     names.filter((name) => name !== layout.sessions),

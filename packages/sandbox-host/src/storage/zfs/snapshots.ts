@@ -10,11 +10,12 @@ import {
   sessionNotFound,
   snapshotInUse,
 } from "../names.ts";
-import type { HeadRef, Marks, SnapshotInfo, SnapshotRef, StorageCall } from "../storage.ts";
+import type { HeadRef, Marks, SealCall, SnapshotInfo, SnapshotRef, StorageCall } from "../storage.ts";
 import type { Dataset, MarkedDataset } from "./datasets.ts";
 import { storageError } from "./failure.ts";
 import { generationOf, shortName } from "./layout.ts";
 import { toProperties } from "./marks.ts";
+import { findPlace } from "./session-places.ts";
 import type { ZfsRoom } from "./zfs-room.ts";
 
 /** What deleting needs to work, as a share of the outer quota. */
@@ -27,27 +28,32 @@ const OUTER_QUOTA_MARGIN = 1 / 64;
 export async function seal(
   room: ZfsRoom,
   head: HeadRef,
-  { name, marks, signal }: StorageCall & { readonly name: string; readonly marks: Marks },
+  options: SealCall & { readonly name: string; readonly marks: Marks },
 ): Promise<void> {
+  const { name, marks, after, beside, signal } = options;
   checkHead(head);
   checkNewSnapshot({ token: head.token, name });
   checkMarks(marks);
   const { zfs, layout, datasets } = room;
   const dataset = `${layout.head(head)}@${name}`;
-  const [roomLeft] = await Promise.all([findRoomLeft(room, head, signal), flush(room, head, signal)]);
+  const [roomLeft] = await Promise.all([findRoomLeft(room, head, signal), flush(room, head, signal), after]);
   if (roomLeft === "no") {
     if ((await datasets.find(dataset, signal)) === undefined) throw spaceExhausted();
     return;
   }
   const args = ["snapshot", ...toProperties(layout.home, marks), dataset];
   const isDone = async (probe: AbortSignal): Promise<boolean> => (await datasets.find(dataset, probe)) !== undefined;
-  const outcome = await zfs.change({ program: "zfs", args, doing: "taking a snapshot", isDone }, signal);
+  const taking = zfs.change({ program: "zfs", args, doing: "taking a snapshot", isDone }, signal);
+  beside?.();
+  const outcome = await taking;
   if (outcome.kind === "refused" && outcome.failure !== "exists") {
     if (outcome.failure === "not-found") throw headNotFound(head);
     throw outcome.failure === "quota" ? spaceExhausted() : storageError("taking a snapshot", outcome);
   }
   // One of this name that is somebody else's is an error.
   if (outcome.kind === "refused") await datasets.find(dataset, signal);
+  const origin = { kind: "snapshot", snapshot: { token: head.token, name } } as const;
+  room.origins.note(origin, { snapshot: dataset, referencedBytes: undefined });
 }
 
 /** Writes out what the sandbox has written to a head, mapped memory included. */
@@ -58,7 +64,7 @@ export async function flush(
 ): Promise<void> {
   const path = layout.headMount(head);
   // What is not mounted has been flushed by its unmount.
-  if (!(await mounts.isMounted({ dataset: layout.head(head), path }))) return;
+  if (!mounts.isMounted({ dataset: layout.head(head), path })) return;
   await zfs.read(
     "flushing a head",
     { program: "sync", args: ["-f", "--", path], deadlineMs: limits.flushDeadlineMs },
@@ -70,17 +76,15 @@ export async function flush(
  * Snapshots take from the outer quota, and once it is full the agent cannot even delete. zfs takes a snapshot all the
  * same, so the refusal is made here, while the head can still be written anew as a whole.
  */
-async function findRoomLeft(
-  { datasets, layout, limits, unbounded }: ZfsRoom,
-  head: HeadRef,
-  signal: AbortSignal,
-): Promise<"yes" | "no"> {
-  if (unbounded.has(head.token)) return "yes";
+async function findRoomLeft(room: ZfsRoom, head: HeadRef, signal: AbortSignal): Promise<"yes" | "no"> {
+  const { datasets, layout, limits } = room;
+  const bound = await findPlace(room, head.token, signal);
+  if (bound === undefined) throw headNotFound(head);
+  if (bound.quotaBytes === 0) return "yes";
   const place = await datasets.find(layout.session(head.token), signal);
   if (place === undefined) throw headNotFound(head);
-  if (place.quotaBytes === 0) unbounded.add(head.token);
   const neededBytes = place.quotaBytes * (1 / limits.quotaFactor + OUTER_QUOTA_MARGIN);
-  return place.quotaBytes > 0 && place.quotaBytes - place.usedBytes < neededBytes ? "no" : "yes";
+  return place.quotaBytes - place.usedBytes < neededBytes ? "no" : "yes";
 }
 
 function spaceExhausted(): SandboxError {

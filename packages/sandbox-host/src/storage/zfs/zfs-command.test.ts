@@ -32,16 +32,19 @@ describe("createZfsCommand", () => {
 
   it("lets what may mount run alone on the machine, and nothing else", async () => {
     const lock = "/run/x.lock";
-    const { runner } = createScripted({ kind: "exits" }, { kind: "exits" }, { kind: "exits", exitCode: 75 });
+    const exits = { kind: "exits" } as const;
+    const { runner } = createScripted(exits, exits, exits, { kind: "exits", exitCode: 75 });
     const zfs = createZfsCommand({ runner, clock: systemClock, deadlineMs: 1000, mountLockPath: lock });
     await zfs.attempt({ program: "zfs", args: ["mount", "p/a"] }, signal);
     await zfs.attempt({ program: "zfs", args: ["destroy", "p/a"] }, signal);
+    await zfs.attempt({ program: "zfs", args: ["create", "-o", "canmount=off", "p/b"] }, signal);
     const late = await zfs.attempt({ program: "zpool", args: ["import", "p"] }, signal);
     expect(late).toMatchObject({ kind: "refused", failure: "busy" });
     const options = ["--no-fork", "--timeout", "15", "--conflict-exit-code", "75", lock];
     expect(runner.calls.map(({ command, args }) => [command, ...args])).toEqual([
       ["flock", ...options, "zfs", "mount", "p/a"],
       ["zfs", "destroy", "p/a"],
+      ["zfs", "create", "-o", "canmount=off", "p/b"],
       ["flock", ...options, "zpool", "import", "p"],
     ]);
   });

@@ -3,6 +3,8 @@ import type { Datasets } from "./datasets.ts";
 import type { Flavor } from "./flavor.ts";
 import type { Layout } from "./layout.ts";
 import type { Mounts } from "./mounts.ts";
+import type { KnownOrigins } from "./origins.ts";
+import type { SessionPlace } from "./session-places.ts";
 import type { ZfsCommand } from "./zfs-command.ts";
 
 /** What works on any pool. */
@@ -18,8 +20,9 @@ export interface ZfsRoom extends ZfsTools {
   readonly layout: Layout;
   readonly datasets: Datasets;
   readonly flavor: Flavor;
-  /** Sessions that are known to have no outer quota, which is given when they are made and never again. */
-  readonly unbounded: Set<string>;
+  /** Sessions that were seen to be this home's, by token. */
+  readonly places: Map<string, SessionPlace>;
+  readonly origins: KnownOrigins;
 }
 
 export interface ZfsLimits {

@@ -118,7 +118,8 @@ export function createZfsStorage(options: ZfsStorageOptions): Storage {
     unmountHead: (head, call) => ofSession(head.token, call, (r, c) => unmountHead(r, head, c)),
     destroyHead: (head, call) => ofSession(head.token, call, (r, c) => destroyHead(r, head, c)),
     destroySession: (token, call) => ofSession(token, call, (r, c) => destroySession(r, token, c)),
-    seal: (head, name, marks, call) => ofSession(head.token, call, (r, c) => seal(r, head, { ...c, name, marks })),
+    seal: (head, name, marks, call) =>
+      ofSession(head.token, call, (r, c) => seal(r, head, { ...call, ...c, name, marks })),
     listSnapshots: (token, call) => look(call, (r, c) => listSnapshots(r, token, c)),
     destroySnapshot: (snapshot, call) => ofSession(snapshot.token, call, (r, c) => destroySnapshot(r, snapshot, c)),
     shrinkSession: (token, call) => ofSession(token, call, (r, c) => shrinkSession(r, token, c)),
@@ -168,7 +169,7 @@ async function destroyAll(
   const flavor = await detectFlavor(zfs, signal);
   const patience = { clock, flavor, patienceMs: limits.resetPatienceMs, signal };
   if (flavor === "openzfs" || (await findDaemon({ zfs, mounts, clock, layout }, signal)) === "present") {
-    for (const { source, path } of await mounts.below(layout.mountRoot)) {
+    for (const { source, path } of mounts.below(layout.mountRoot)) {
       if (source.startsWith(`${layout.pool}/`)) await mounts.unmount({ dataset: source, path }, patience);
     }
     await destroyPool({ zfs, layout }, patience);

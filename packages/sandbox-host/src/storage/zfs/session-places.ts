@@ -1,0 +1,23 @@
+import type { ZfsRoom } from "./zfs-room.ts";
+
+/** What stays the same of a session's place while it is there. */
+export interface SessionPlace {
+  /** The outer quota; 0 is no bound. It is given when the place is made and never again. */
+  readonly quotaBytes: number;
+}
+
+/**
+ * The place of a session that is this home's, from memory where it was seen before; undefined where there is none. One
+ * that has gone without this instance's doing shows when a command on it is refused.
+ */
+export async function findPlace(
+  { datasets, layout, places }: ZfsRoom,
+  token: string,
+  signal: AbortSignal,
+): Promise<SessionPlace | undefined> {
+  const known = places.get(token);
+  if (known !== undefined) return known;
+  const place = await datasets.find(layout.session(token), signal);
+  if (place !== undefined) places.set(token, { quotaBytes: place.quotaBytes });
+  return place;
+}
