@@ -190,6 +190,9 @@ export const operations = {
     const row = db.prepare("SELECT row FROM snapshots WHERE id = ?").get(id);
     return row === undefined ? null : (JSON.parse(String(row["row"])) as SnapshotRow);
   }),
+  countSnapshotsOf: operation("none", (db, token: string): number =>
+    Number(db.prepare("SELECT count(*) AS count FROM snapshots WHERE token = ?").get(token)?.["count"] ?? 0),
+  ),
   /** How many snapshots each session has, by its token. */
   countSnapshots: operation("none", (db, _: null): Readonly<Record<string, number>> => {
     const rows = db.prepare("SELECT token, count(*) AS count FROM snapshots GROUP BY token").all();

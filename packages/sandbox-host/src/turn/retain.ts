@@ -70,10 +70,11 @@ export function createRetention(deps: {
   };
 
   const dropSurplus = async (session: Session, call: { readonly signal: AbortSignal }): Promise<number> => {
-    const snapshots = await records.call("listSnapshots", session.row.token);
-    let surplus = snapshots.length - maxSnapshots;
+    const { token } = session.row;
+    let surplus = (await records.call("countSnapshotsOf", token)) - maxSnapshots;
     let dropped = 0;
     if (surplus <= 0) return 0;
+    const snapshots = await records.call("listSnapshots", token);
     const skipped = knownInUse(session);
     for (const snapshot of snapshots) {
       if (surplus <= 0 || session.lifetime.signal.aborted) break;
