@@ -7,6 +7,7 @@ import type { SessionEvents } from "./events.ts";
 import { createGate, type Gate } from "./gate.ts";
 import { assertActive, assertTransition } from "./phase.ts";
 import { createSerial, type Serial } from "./serial.ts";
+import { createWrites, type Writes } from "./writes.ts";
 
 /**
  * A session of this host: its row, and what lives only in memory. The row is replaced, never changed in place, and only
@@ -18,6 +19,7 @@ export interface Session {
   /** The order of operations that change the session; tool calls do not wait in it. */
   readonly serial: Serial;
   readonly gate: Gate;
+  readonly writes: Writes;
   /** Aborts when the session is destroyed; whatever works for the session listens to it. */
   readonly lifetime: AbortController;
   /** Aborts when the tool calls that run now are to be killed. */
@@ -59,6 +61,7 @@ export function createSession(
     },
     serial: createSerial(),
     gate: createGate(),
+    writes: createWrites(() => row),
     lifetime: new AbortController(),
     leftover: null,
     returned: Promise.resolve(),

@@ -56,6 +56,20 @@ describe("the space that a session takes", () => {
     expect([await space.of(session), await space.of(session)]).toEqual([3, 3]);
   });
 
+  it("of the last seconds is asked for once in these, whatever happens in the session", async () => {
+    await using rig = await createRig();
+    const session = await rig.add();
+    using _call = session.gate.enter();
+    let asked = 0;
+    const usedBytes = () => Promise.resolve((asked += 1));
+    const space = createSpace({ ...rig, storage: { usedBytes } });
+    expect(await space.recent(session)).toBe(1);
+    await rig.clock.advance(5000);
+    expect(await space.recent(session)).toBe(1);
+    await rig.clock.advance(1);
+    expect(await space.recent(session)).toBe(2);
+  });
+
   it("shows as nothing where it cannot be read", async () => {
     await using rig = await createRig();
     const usedBytes = () => Promise.reject(new Error("no"));

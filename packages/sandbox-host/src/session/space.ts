@@ -9,6 +9,8 @@ export interface Space {
   of(session: Session): Promise<number>;
   /** Says that a session was made this moment: there is nothing of its own in it yet, which nobody has to ask for. */
   begin(session: Session): void;
+  /** As of the last seconds, in which a storage that writes in groups may not have counted everything either. */
+  recent(session: Session): Promise<number>;
 }
 
 /** How long the answer to a request waits for it. */
@@ -25,22 +27,34 @@ export function createSpace(deps: {
   readonly clock: Clock;
 }): Space {
   const known = new WeakMap<Session, { readonly atMs: number; readonly bytes: number }>();
+  const looked = new WeakMap<Session, { readonly atMs: number; readonly bytes: number }>();
+
+  const look = async (session: Session): Promise<number> => {
+    const atMs = deps.clock.monotonicMs();
+    try {
+      const bytes = await deps.storage.usedBytes(session.row.token, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+      looked.set(session, { atMs, bytes });
+      if (deps.activity.idleMs(session) < IN_USE_MS) known.delete(session);
+      else known.set(session, { atMs, bytes });
+      return bytes;
+    } catch {
+      // It must not fail an operation that took place.
+      return 0;
+    }
+  };
+
   return {
     begin: (session) => void known.set(session, { atMs: deps.clock.monotonicMs(), bytes: 0 }),
     of: async (session) => {
-      const atMs = deps.clock.monotonicMs();
       const last = known.get(session);
-      const ageMs = last === undefined ? Number.POSITIVE_INFINITY : atMs - last.atMs;
+      const ageMs = last === undefined ? Number.POSITIVE_INFINITY : deps.clock.monotonicMs() - last.atMs;
       if (last !== undefined && ageMs <= MAX_AGE_MS && deps.activity.idleMs(session) >= ageMs) return last.bytes;
-      try {
-        const bytes = await deps.storage.usedBytes(session.row.token, { signal: AbortSignal.timeout(TIMEOUT_MS) });
-        if (deps.activity.idleMs(session) < IN_USE_MS) known.delete(session);
-        else known.set(session, { atMs, bytes });
-        return bytes;
-      } catch {
-        // It must not fail an operation that took place.
-        return 0;
-      }
+      return await look(session);
+    },
+    recent: async (session) => {
+      const last = looked.get(session);
+      if (last !== undefined && deps.clock.monotonicMs() - last.atMs <= MAX_AGE_MS) return last.bytes;
+      return await look(session);
     },
   };
 }

@@ -40,7 +40,10 @@ export function createRunText(deps: { readonly files: SessionFiles; readonly clo
     });
     try {
       const job = { input: { tool, parameters }, deadlineMs };
-      return toResult(await files.run(session, "textTool", job, { signal: kill }), "exited");
+      const written = session.writes.begin();
+      const outcome = await files.run(session, "textTool", job, { signal: kill });
+      if (tool === "write_file" && !outcome.isError) written();
+      return toResult(outcome, "exited");
     } catch (thrown) {
       // Whether a write that was killed has happened is not known, and is not told as if it were.
       if (effect === "reads" && hasReason(thrown, "DEADLINE_EXCEEDED"))

@@ -1,0 +1,33 @@
+import type { SessionRow } from "../record/row.ts";
+
+/**
+ * What the service itself has certainly written to a session's files. Where there is such a write, nobody has to ask the
+ * storage whether anything was written; where there is none, only the storage knows.
+ */
+export interface Writes {
+  /** Call it before a write, and what it answers when the write has certainly changed something. */
+  begin(): () => void;
+  /** Whether the files differ for certain from the snapshot that they continue from. */
+  readonly areCertain: boolean;
+}
+
+export function createWrites(row: () => SessionRow): Writes {
+  /** The files and the snapshot that the last certain write came after. Each seal and each rollback changes it. */
+  let last: string | undefined;
+  const place = (): string => {
+    const { generation, headGeneration, parentSnapshot } = row();
+    return JSON.stringify([generation, headGeneration, parentSnapshot]);
+  };
+  return {
+    begin: () => {
+      const begun = place();
+      return () => {
+        // One that a seal came in between of is before or after that snapshot, and nobody knows which.
+        if (place() === begun) last = begun;
+      };
+    },
+    get areCertain() {
+      return last === place();
+    },
+  };
+}
