@@ -56,6 +56,7 @@ export function createSnapshotService(host: Host): Partial<ServiceImpl<typeof Sn
   return {
     turnComplete: async (request, context) => {
       const session = use(request.sessionId, context);
+      let space: Promise<number> | undefined;
       const turn = await host.completeTurn(
         session,
         {
@@ -63,14 +64,19 @@ export function createSnapshotService(host: Host): Partial<ServiceImpl<typeof Sn
           outcome: parseEnum("outcome", request.outcome, TURN_OUTCOMES),
           expectedGeneration: request.expectedGeneration,
         },
-        { signal: signalOf(host, request.turnKey, context) },
+        {
+          signal: signalOf(host, request.turnKey, context),
+          beside: () => {
+            space = host.space.recent(session);
+          },
+        },
       );
       const { snapshot, turnNumber } = turn;
       return {
         snapshotId: snapshot?.id ?? "",
         turnNumber,
         unchanged: turn.unchanged,
-        spaceUsedBytes: BigInt(await host.space.of(session)),
+        spaceUsedBytes: BigInt(await (space ?? host.space.recent(session))),
         generation: session.row.generation,
         ...(snapshot === null ? {} : { snapshot: toWireSnapshot(snapshot, factsOf(session)) }),
       };
@@ -146,6 +152,7 @@ export function createSnapshotService(host: Host): Partial<ServiceImpl<typeof Sn
     rollbackSession: async (request, context) => {
       const session = use(request.sessionId, context);
       const wait = parseDrain("drain_timeout", request.drainTimeout) ?? host.defaults.pauseDrainTimeoutMs;
+      let space: Promise<number> | undefined;
       const result = await host.rollbackSession(
         session,
         {
@@ -156,10 +163,16 @@ export function createSnapshotService(host: Host): Partial<ServiceImpl<typeof Sn
           drainTimeoutMs: parseEnum("tools", request.tools, TOOLS) === "refuse" ? 0 : wait,
           processes: parseEnum("processes", request.processes, PROCESSES),
         },
-        { signal: signalOf(host, request.idempotencyKey, context) },
+        {
+          signal: signalOf(host, request.idempotencyKey, context),
+          // From here on nobody writes to the session until the answer.
+          onSealed: () => {
+            space = host.space.of(session);
+          },
+        },
       );
       return {
-        session: await show(host, session),
+        session: await show(host, session, space),
         undoSnapshotId: result.undoSnapshotId,
         generation: result.generation,
       };

@@ -12,10 +12,11 @@ export type SettleIntent = (session: Session, intent: IntentRow) => Promise<void
  */
 export interface Intents {
   /**
-   * Runs the steps of an operation inside the session's serial order; the work's own commit ends the intent. On a failure
-   * the intent is settled and the failure passed on; where even that fails, the next operation settles it first.
+   * Runs the steps of an operation inside the session's serial order; the work's own commit ends the intent. What has no
+   * effect may begin at once, all else waits for `begun`: then the intent is durable. On a failure after that the intent is
+   * settled and the failure passed on; where even that fails, the next operation settles it first.
    */
-  run<Result>(session: Session, intent: IntentRow, work: () => Promise<Result>): Promise<Result>;
+  run<Result>(session: Session, intent: IntentRow, work: (begun: Promise<void>) => Promise<Result>): Promise<Result>;
   /** Ends what an earlier operation left behind; call it first in the serial order. */
   settleLeftover(session: Session): Promise<void>;
 }
@@ -28,10 +29,11 @@ export function createIntents(deps: {
   const { records, settle, log } = deps;
   return {
     run: async (session, intent, work) => {
-      await records.call("beginIntent", intent);
+      const begun = records.call("beginIntent", intent).then(() => undefined);
       try {
-        return await work();
+        return await work(begun);
       } catch (thrown) {
+        await begun;
         try {
           await settle(session, intent);
         } catch (err) {

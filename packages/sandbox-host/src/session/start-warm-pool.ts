@@ -1,9 +1,8 @@
-import { WORKING_DIRECTORY } from "../file/path.ts";
 import { createHasRoom } from "../health/has-room.ts";
 import type { Health } from "../health/health.ts";
 import { MINI } from "../template/mini.ts";
 import type { Templates } from "../template/templates.ts";
-import { environmentOf } from "../tool/environment.ts";
+import { firstCall } from "./first-call.ts";
 import type { Registry } from "./registry.ts";
 import { createWarmPool, type WarmPool, type WarmPoolParts } from "./warm-pool.ts";
 
@@ -24,10 +23,8 @@ interface Parts extends Omit<WarmPoolParts, "firstCall" | "hasRoom" | "registry"
 /** The pool of a host, which begins with the template that a create without a name of one means. */
 export function startWarmPool(parts: Parts, call: { readonly signal: AbortSignal }): WarmPool {
   const { config, templates, recovered, log } = parts;
-  const argv = ["bash", "-c", ""] as const;
-  const firstCall = { argv, env: environmentOf(), cwd: WORKING_DIRECTORY, deadlineMs: config.toolTimeout };
   const pool = createWarmPool(
-    { ...parts, firstCall, hasRoom: createHasRoom(parts) },
+    { ...parts, firstCall: firstCall({}, config.toolTimeout), hasRoom: createHasRoom(parts) },
     { size: config.warmSessions, refillDelayMs: config.warmRefillDelay, refillPerSecond: config.warmRefillRate },
   );
   if (config.warmSessions === 0) return pool;

@@ -19,12 +19,17 @@ interface Call {
   readonly signal: AbortSignal;
 }
 
+interface TurnCall extends Call {
+  /** See `Storage.seal`. */
+  readonly beside?: () => void;
+}
+
 /**
  * Seals a turn. Turns of one session follow one another; the number rises with each and is never used twice. The same
  * key answers with the same turn. Where nothing was written since the last turn, that one is the answer and no number is
  * used. A storage without snapshots only counts: then there is no snapshot and no name.
  */
-export type CompleteTurn = (session: Session, request: TurnRequest, call: Call) => Promise<Turn>;
+export type CompleteTurn = (session: Session, request: TurnRequest, call: TurnCall) => Promise<Turn>;
 
 export interface Turn {
   readonly turnNumber: number;
@@ -70,7 +75,8 @@ export function createCompleteTurn(deps: {
         const turn: Turn = { turnNumber, snapshot, unchanged: false };
         const same = last === undefined ? undefined : { ...last, unchanged: true };
         const unless = same === undefined ? undefined : { since: same.snapshot, receipt: receiptOf(same) };
-        const { sealed } = await sealing.seal(session, snapshot, { receipt: receiptOf(turn), unless }, call);
+        const options = { receipt: receiptOf(turn), unless, beside: call.beside };
+        const { sealed } = await sealing.seal(session, snapshot, options, call);
         if (!sealed && same !== undefined) return same;
         retention.enforce(session);
         return turn;

@@ -31,7 +31,8 @@ export function createDropSnapshot(deps: {
     const call = within(session, options);
     const { id: snapshotId, token, name } = snapshot;
     const receipt = options.receipt ?? null;
-    await intents.run(session, { kind: "drop", token, snapshotId, name, receipt }, async () => {
+    await intents.run(session, { kind: "drop", token, snapshotId, name, receipt }, async (begun) => {
+      await begun;
       await reach("drop.begun");
       // The number of a turn outlives its snapshot also where the records are lost.
       if (snapshot.turnNumber === session.row.turnCounter)

@@ -5,7 +5,9 @@ import type { RollbackIntent, SnapshotRow } from "../record/row.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Containers } from "../session/container.ts";
 import type { Reach } from "../session/crash-point.ts";
+import { firstCall } from "../session/first-call.ts";
 import { assertGeneration } from "../session/generation.ts";
+import { inParallel } from "../session/in-parallel.ts";
 import type { Intents } from "../session/intent.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Receipts } from "../session/receipts.ts";
@@ -35,17 +37,28 @@ export interface RollbackResult {
 
 /**
  * Brings a session's files back to a snapshot without destroying anything: the old head is frozen, sealed as the undo
- * snapshot and left as it is, a clone of the target becomes the new head under the next generation. Until the commit the
- * old head is the live one, and a failure at any step thaws it with all its processes.
+ * snapshot and left as it is, and at the same time a clone of the target becomes the new head under the next generation.
+ * Until the commit the old head is the live one, and a failure at any step thaws it with all its processes.
  */
 export type RollbackSession = (
   session: Session,
   request: RollbackRequest,
-  call: { readonly signal: AbortSignal },
+  call: RollbackCall,
 ) => Promise<RollbackResult>;
 
 interface Call {
   readonly signal: AbortSignal;
+}
+
+interface RollbackCall extends Call {
+  /** Called when the old files are sealed, before that is on record. */
+  readonly onSealed?: () => void;
+}
+
+interface Plan {
+  readonly session: Session;
+  readonly target: SnapshotRow;
+  readonly intent: RollbackIntent;
 }
 
 interface Deps {
@@ -59,7 +72,9 @@ interface Deps {
   readonly retention: Retention;
   readonly log: Logger;
   readonly reach: Reach;
-  readonly assertRoom: (call: { readonly signal: AbortSignal }) => Promise<void>;
+  readonly assertRoom: (call: Call) => Promise<void>;
+  /** What a tool call may take where it does not say. */
+  readonly toolTimeoutMs: number;
 }
 
 const RETIRE_TIMEOUT_MS = 30_000;
@@ -68,7 +83,7 @@ export function createRollbackSession(deps: Deps): RollbackSession {
   const { records, receipts, intents, containers } = deps;
   return async (session, request, caller) => {
     assertSnapshots(deps.storage);
-    const call = within(session, caller);
+    const call = { ...caller, ...within(session, caller) };
     const { idempotencyKey: key, payload } = request;
     return await receipts.once<RollbackResult>(
       { scope: `${session.row.token}/RollbackSession`, key, payload },
@@ -88,9 +103,18 @@ export function createRollbackSession(deps: Deps): RollbackSession {
           const old = { head: session.head, container: session.row.container };
           const result = { undoSnapshotId: intent.undo.id, generation: intent.generation };
           const receipt = receiptOf(result);
-          await intents.run(session, intent, async () => {
+          let anticipated: Promise<void> | undefined;
+          await intents.run(session, intent, async (begun) => {
+            await begun;
             await deps.reach("rollback.begun");
-            await prepare(deps, { session, target, intent }, call);
+            const made = { session, target, intent };
+            const make = async (): Promise<void> => {
+              await makeNew(deps, made, call);
+              anticipated = anticipate(deps, made, call);
+              await deps.reach("rollback.booted");
+            };
+            // The first asks the storage first: what takes long begins at once.
+            await inParallel([make, () => sealOld(deps, made, call)], 2, (part) => part());
             await session.commit(
               (row) => ({
                 ...row,
@@ -105,7 +129,8 @@ export function createRollbackSession(deps: Deps): RollbackSession {
           await deps.reach("rollback.committed");
           containers.adopt(session, intent.container);
           deps.retention.enforce(session);
-          void retire(deps, old);
+          // The caller's next command comes first.
+          void anticipated?.then(() => retire(deps, old));
           return result;
         }),
     );
@@ -125,26 +150,12 @@ async function plan(deps: Deps, session: Session): Promise<RollbackIntent> {
 }
 
 /** Makes everything the new generation needs. */
-async function prepare(
-  { storage, runtime, containers, reach }: Deps,
-  {
-    session,
-    target,
-    intent,
-  }: { readonly session: Session; readonly target: SnapshotRow; readonly intent: RollbackIntent },
+async function makeNew(
+  { storage, containers, reach }: Deps,
+  { session, target, intent }: Plan,
   call: Call,
 ): Promise<void> {
-  const { refquotaBytes, container } = session.row;
-  if (container !== null) {
-    await runtime.pause(container, call).catch((thrown: unknown) => {
-      // A sandbox that is gone writes no more.
-      if (!hasReason(thrown, "SANDBOX_LOST")) throw thrown;
-    });
-  }
-  await reach("rollback.frozen");
-  await storage.mountHead(session.head, call);
-  await storage.seal(session.head, intent.undo.name, snapshotMarks(intent.undo), call);
-  await reach("rollback.sealed");
+  const { refquotaBytes } = session.row;
   const head = { token: intent.token, generation: intent.generation };
   const { path } = await storage.createHead(
     {
@@ -157,7 +168,30 @@ async function prepare(
   );
   await reach("rollback.cloned");
   await containers.boot(session, { head, id: intent.container, path }, call);
-  await reach("rollback.booted");
+}
+
+/** Gets the new container ready for a command, which is what comes next as a rule. */
+async function anticipate({ runtime, toolTimeoutMs }: Deps, { session, intent }: Plan, call: Call): Promise<void> {
+  await runtime.anticipate(intent.container, firstCall(session.row.env, toolTimeoutMs), call).catch(() => undefined);
+}
+
+/** Freezes the old generation and keeps its files. */
+async function sealOld(
+  { storage, runtime, reach }: Deps,
+  { session, intent }: Plan,
+  call: RollbackCall,
+): Promise<void> {
+  const { container } = session.row;
+  if (container !== null) {
+    await runtime.pause(container, call).catch((thrown: unknown) => {
+      // A sandbox that is gone writes no more.
+      if (!hasReason(thrown, "SANDBOX_LOST")) throw thrown;
+    });
+  }
+  await reach("rollback.frozen");
+  await storage.seal(session.head, intent.undo.name, snapshotMarks(intent.undo), { signal: call.signal });
+  call.onSealed?.();
+  await reach("rollback.sealed");
 }
 
 /** A frozen or dead sandbox has none that could go on. */

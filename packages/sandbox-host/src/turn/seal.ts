@@ -19,6 +19,8 @@ export type SealFacts = Pick<SnapshotRow, "kind"> &
 export interface SealOptions {
   /** What a caller that comes back by its key is answered with, once the snapshot is there. */
   readonly receipt?: ReceiptRow | undefined;
+  /** See `Storage.seal`. */
+  readonly beside?: (() => void) | undefined;
   /**
    * Where nothing was written since this snapshot, the new one is dropped again. `sealed` of the answer is false then,
    * and the receipt given here is committed in the place of the other.
@@ -70,14 +72,20 @@ export function createSealing(deps: {
 
     seal: async (session, snapshot, options, caller) => {
       const call = within(session, caller);
-      const { receipt, unless } = options;
+      const { receipt, unless, beside } = options;
       const intent = { kind: "seal", token: snapshot.token, snapshot, receipt: receipt ?? null } as const;
-      const work = intents.run(session, intent, async () => {
-        await reach("seal.begun");
-        await storage.seal(session.head, snapshot.name, snapshotMarks(snapshot), call);
+      // Asked before the snapshot: what is written by now is in it.
+      const isWritten = session.writes.areCertain;
+      const work = intents.run(session, intent, async (begun) => {
+        const after = begun.then(() => reach("seal.begun"));
+        // A seal that fails before it waits for this has said enough.
+        after.catch(() => undefined);
+        await storage.seal(session.head, snapshot.name, snapshotMarks(snapshot), { ...call, after, beside });
         await reach("seal.sealed");
         const isEmpty =
-          unless !== undefined && (await dropIfEmpty(snapshot, unless.since, { ...call, head: session.head }));
+          unless !== undefined &&
+          !isWritten &&
+          (await dropIfEmpty(snapshot, unless.since, { ...call, head: session.head }));
         const sealed = !isEmpty;
         const kept = isEmpty ? unless.receipt : receipt;
         await session.commit((row) => (sealed ? rowAfter(row, snapshot) : row), {

@@ -200,7 +200,7 @@ describe("rollbackSession", () => {
     const { snapshot } = await turn(test, session);
     await test.bash(session, "write /workspace/a two");
     const { container } = session.row;
-    for (const operation of ["seal", "createHead", "mountHead"] as const) {
+    for (const operation of ["seal", "createHead"] as const) {
       for (const when of ["before", "after"] as const) {
         test.storage.faults.failNext(operation, { error: BROKEN, when });
         await expect(rollback(test, session, snapshot?.id ?? "")).rejects.toBe(BROKEN);
@@ -213,6 +213,24 @@ describe("rollbackSession", () => {
     expect((await rollback(test, session, snapshot?.id ?? "")).generation).toBe(2);
   });
 
+  it("undoes what it makes beside the step that fails, when that has ended", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    const { snapshot } = await turn(test, session);
+    await test.bash(session, "write /workspace/a two");
+    const { container } = session.row;
+    const hold = test.storage.faults.holdNext("createHead");
+    test.storage.faults.failNext("seal", { error: BROKEN });
+    const rolling = rollback(test, session, snapshot?.id ?? "");
+    rolling.catch(() => undefined);
+    await hold.entered;
+    hold.release();
+    await expect(rolling).rejects.toBe(BROKEN);
+    expect(await test.runtime.list({ signal: SIGNAL })).toEqual([container]);
+    expect((await test.storage.presence({ signal: SIGNAL }))[0]?.heads).toHaveLength(1);
+    expect((await test.bash(session, "cat /workspace/a")).content).toBe("two");
+  });
+
   it("is undone at the next start when the service died before the commit, with the container that was booted", async () => {
     const before = await startTestHost();
     const session = await before.create();
@@ -221,10 +239,14 @@ describe("rollbackSession", () => {
     await before.bash(session, "write /workspace/a two");
     // All is made, and the commit never comes.
     const commit = session.commit;
-    session.commit = () => new Promise(() => undefined);
+    const committing = Promise.withResolvers<undefined>();
+    session.commit = () => {
+      committing.resolve(undefined);
+      return new Promise(() => undefined);
+    };
     void rollback(before, session, snapshot?.id ?? "");
-    while ((await before.runtime.list({ signal: SIGNAL })).length < 2)
-      await new Promise((resolve) => void setImmediate(resolve));
+    await committing.promise;
+    expect(await before.runtime.list({ signal: SIGNAL })).toHaveLength(2);
     session.commit = commit;
     await using after = await before.restart();
     const again = after.host.registry.find(session.row.id);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { startTestHost } from "../compose.suite.ts";
+import { SIGNAL, startTestHost } from "../compose.suite.ts";
 import { completeTurn, rollBack, rowsOf, storedNames, takeSnapshot, writeAndSeal } from "./turn.suite.ts";
 
 describe("a turn in which nothing was written", () => {
@@ -31,6 +31,25 @@ describe("a turn in which nothing was written", () => {
     await takeSnapshot(test, session, "before");
     expect(await completeTurn(test, session)).toMatchObject({ unchanged: false, turnNumber: 2 });
     expect((await rowsOf(test, session)).map(({ kind }) => kind)).toEqual(["turn", "named", "turn"]);
+  });
+
+  it("is not looked for where the service has written a file since, and is after that", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    await writeAndSeal(test, session, "one");
+    const call = { callId: "w", toolName: "write_file", parameters: { path: "b", content: "two" } } as const;
+    await test.host.executeTool(session, {
+      ...call,
+      stdin: new Uint8Array(),
+      expectedGeneration: undefined,
+      onProgress: null,
+      kill: SIGNAL,
+    });
+    test.storage.faults.failNext("isUnchanged", { error: new Error("nobody asks") });
+    expect(await completeTurn(test, session)).toMatchObject({ unchanged: false, turnNumber: 2 });
+    // This one asks, meets the failure, and so keeps its snapshot.
+    expect(await completeTurn(test, session)).toMatchObject({ unchanged: false, turnNumber: 3 });
+    expect(await completeTurn(test, session)).toMatchObject({ unchanged: true, turnNumber: 3 });
   });
 
   it("after a rollback to a turn is that turn", async () => {
