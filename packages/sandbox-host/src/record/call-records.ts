@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { prepared } from "./prepared.ts";
 import type { CallPosition, CallRow, KnownCall, SessionRow, SnapshotRow } from "./row.ts";
 
 /**
@@ -16,17 +17,24 @@ export interface CallEnd extends CallKey {
   readonly headGeneration: number;
 }
 
-export function startCall(db: DatabaseSync, row: Omit<CallRow, "status" | "result">): void {
-  db.prepare(
+/** Puts a call on record as started, unless one of this id is known, which is the answer then. */
+export function beginCall(db: DatabaseSync, row: Omit<CallRow, "status" | "result">): KnownCall | null {
+  const { changes } = prepared(
+    db,
     `INSERT INTO calls (token, call_id, payload_hash, generation, status, result, at_ms, head_generation, start_tick, end_tick)
-     VALUES (?, ?, ?, ?, 'started', NULL, ?, ?, ${NOW}, NULL)`,
+     VALUES (?, ?, ?, ?, 'started', NULL, ?, ?, ${NOW}, NULL) ON CONFLICT (token, call_id) DO NOTHING`,
   ).run(row.token, row.callId, row.payloadHash, row.generation, row.atMs, row.headGeneration);
+  return Number(changes) === 1 ? null : findCall(db, { token: row.token, callId: row.callId });
 }
 
 /** A call that began before files of its head were lost is doubtful, whenever it ends. */
 export function finishCall(db: DatabaseSync, { token, callId, result, headGeneration }: CallEnd): void {
-  const lost = db.prepare("SELECT lost_tick FROM heads WHERE token = ? AND generation = ?").get(token, headGeneration);
-  db.prepare(
+  const lost = prepared(db, "SELECT lost_tick FROM heads WHERE token = ? AND generation = ?").get(
+    token,
+    headGeneration,
+  );
+  prepared(
+    db,
     `UPDATE calls SET result = ?, head_generation = ?, end_tick = ${NOW},
        status = CASE WHEN start_tick < ? THEN 'doubtful' ELSE 'finished' END WHERE token = ? AND call_id = ?`,
   ).run(result, headGeneration, Number(lost?.["lost_tick"] ?? 0), token, callId);
@@ -36,20 +44,21 @@ export function forgetCall(db: DatabaseSync, { token, callId }: CallKey): void {
   db.prepare("DELETE FROM calls WHERE token = ? AND call_id = ?").run(token, callId);
 }
 
-export function findCall(db: DatabaseSync, key: CallKey): KnownCall | null {
-  const row = db.prepare("SELECT * FROM calls WHERE token = ? AND call_id = ?").get(key.token, key.callId);
+export function findCall(db: DatabaseSync, { token, callId }: CallKey): KnownCall | null {
+  const row = db.prepare("SELECT * FROM calls WHERE token = ? AND call_id = ?").get(token, callId);
   if (row === undefined) return null;
   const headGeneration = Number(row["head_generation"]);
   const ticks = { start: Number(row["start_tick"]), end: row["end_tick"] === null ? null : Number(row["end_tick"]) };
   return {
-    ...key,
+    token,
+    callId,
     payloadHash: String(row["payload_hash"]),
     generation: Number(row["generation"]),
     headGeneration,
     status: String(row["status"]) as CallRow["status"],
     result: row["result"] === null ? null : String(row["result"]),
     atMs: Number(row["at_ms"]),
-    position: positionOf(db, { ...key, headGeneration, ...ticks }),
+    position: positionOf(db, { token, callId, headGeneration, ...ticks }),
   };
 }
 

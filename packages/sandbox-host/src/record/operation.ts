@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import {
+  beginCall,
   doubtCalls,
   findCall,
   finishCall,
@@ -8,7 +9,6 @@ import {
   liveHead,
   placeHead,
   placeSnapshot,
-  startCall,
 } from "./call-records.ts";
 import { keepAdmission, raiseEpoch } from "./fleet-records.ts";
 import { forgetProcess, listProcesses, putProcess } from "./process-records.ts";
@@ -225,7 +225,8 @@ export const operations = {
   finishReceipt: operation("full", finishReceipt),
   /** A request that was put down as begun had no effect: its key may come again. */
   dropReceipt: operation("normal", dropReceipt),
-  startCall: operation("normal", startCall),
+  /** The start of a call, which is on record before its effect; answers with the call of this id that there is already. */
+  beginCall: operation("normal", beginCall),
   finishCall: operation("normal", finishCall),
   /** A call that was refused before it had any effect leaves no trace: the same id may come again. */
   forgetCall: operation("normal", forgetCall),

@@ -118,7 +118,7 @@ describe("openRecords", () => {
     await using records = await openRecords(file());
     await records.call("insertSession", session("a"));
     await records.call("commitSession", { session: session("a"), snapshot: snapshot("x", "ta") });
-    await records.call("startCall", {
+    await records.call("beginCall", {
       token: "ta",
       callId: "c",
       payloadHash: "h",

@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { parentPort, workerData } from "node:worker_threads";
+import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { type Answer, CLOSE, type Request } from "./message.ts";
 import { operations } from "./operation.ts";
 import { prepareSchema } from "./schema.ts";
@@ -19,29 +19,32 @@ const table: Readonly<
   Record<string, { readonly durability: string; readonly run: (db: DatabaseSync, input: never) => unknown }>
 > = operations;
 
-let waiting: Request[] = [];
+const control = {
+  begin: db.prepare("BEGIN IMMEDIATE"),
+  commit: db.prepare("COMMIT"),
+  mark: db.prepare("SAVEPOINT one"),
+  keep: db.prepare("RELEASE one"),
+};
+let synchronous: "FULL" | "NORMAL" | undefined;
 
-port.on("message", (request: Request) => {
-  if (request.name === CLOSE) {
-    commitWaiting();
-    db.close();
-    port.close();
-    return;
-  }
-  if (waiting.length === 0) setImmediate(commitWaiting);
-  waiting.push(request);
+port.on("message", (first: Request) => {
+  const arrived = [first];
+  for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port))
+    arrived.push(next.message as Request);
+  const end = arrived.findIndex(({ name }) => name === CLOSE);
+  commit(end < 0 ? arrived : arrived.slice(0, end));
+  if (end < 0) return;
+  db.close();
+  port.close();
 });
 
-function commitWaiting(): void {
-  const batch = waiting;
-  waiting = [];
+function commit(batch: readonly Request[]): void {
   if (batch.length === 0) return;
-  const durable = batch.some(({ name }) => table[name]?.durability === "full");
-  db.exec(durable ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
-  db.exec("BEGIN IMMEDIATE");
+  synchronize(batch.some(({ name }) => table[name]?.durability === "full") ? "FULL" : "NORMAL");
+  control.begin.run();
   const answers = batch.map(runOne);
   try {
-    db.exec("COMMIT");
+    control.commit.run();
     for (const answer of answers) port?.postMessage(answer);
   } catch (thrown) {
     if (db.isTransaction) db.exec("ROLLBACK");
@@ -49,11 +52,16 @@ function commitWaiting(): void {
   }
 }
 
+function synchronize(level: "FULL" | "NORMAL"): void {
+  if (synchronous !== level) db.exec(`PRAGMA synchronous = ${level}`);
+  synchronous = level;
+}
+
 function runOne({ id, name, input }: Request): Answer {
-  db.exec("SAVEPOINT one");
+  control.mark.run();
   try {
     const output = table[name]?.run(db, input as never);
-    db.exec("RELEASE one");
+    control.keep.run();
     return { id, output };
   } catch (thrown) {
     db.exec("ROLLBACK TO one; RELEASE one");

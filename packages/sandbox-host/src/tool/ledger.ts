@@ -38,6 +38,11 @@ export interface Ledger {
   assertKnown(session: Session, callId: string): Promise<void>;
 }
 
+interface CallKey {
+  readonly token: string;
+  readonly callId: string;
+}
+
 /** Refusals that come before any effect, so that the same id may be sent again. */
 export class NotStarted extends Error {
   override readonly name = "NotStarted";
@@ -47,29 +52,22 @@ export function createLedger(deps: { readonly records: Records; readonly clock: 
   const { records, clock } = deps;
   const inFlight = new Map<string, { readonly payloadHash: string; readonly result: Promise<ToolResult> }>();
 
-  const perform = async (
-    session: Session,
-    call: { readonly token: string; readonly callId: string; readonly payloadHash: string },
-    run: () => Promise<LedgerEntry>,
-  ): Promise<ToolResult> => {
-    const { generation, headGeneration } = session.row;
-    await records.call("startCall", { ...call, generation, headGeneration, atMs: clock.nowMs() });
-    const { token, callId } = call;
+  const perform = async (key: CallKey, run: () => Promise<LedgerEntry>): Promise<ToolResult> => {
     try {
       const entry = await run();
       const result = JSON.stringify(entry.result);
-      await records.call("finishCall", { token, callId, result, headGeneration: entry.headGeneration });
+      await records.call("finishCall", { ...key, result, headGeneration: entry.headGeneration });
       return entry.result;
     } catch (thrown) {
       if (!(thrown instanceof NotStarted)) throw thrown;
-      await records.call("forgetCall", { token, callId });
+      await records.call("forgetCall", key);
       throw thrown.cause;
     }
   };
 
   return {
     once: async (session, { callId, payload }, run) => {
-      const { token } = session.row;
+      const { token, generation, headGeneration } = session.row;
       const payloadHash = createHash("sha256").update(payload).digest("hex");
       const place = `${token}/${callId}`;
       const running = inFlight.get(place);
@@ -82,14 +80,15 @@ export function createLedger(deps: { readonly records: Records; readonly clock: 
       answer.promise.catch(() => undefined);
       inFlight.set(place, { payloadHash, result: answer.promise });
       try {
-        const known = await records.call("findCall", { token, callId });
+        const start = { token, callId, payloadHash, generation, headGeneration, atMs: clock.nowMs() };
+        const known = await records.call("beginCall", start);
         if (known !== null) {
           assertSame(known.payloadHash, payloadHash, callId);
           const result = answerOf(known);
           answer.resolve(result);
           return { result, from: "store" };
         }
-        const result = await perform(session, { token, callId, payloadHash }, run);
+        const result = await perform({ token, callId }, run);
         answer.resolve(result);
         return { result, from: "run" };
       } catch (thrown) {
