@@ -96,15 +96,18 @@ async function takeEvents(
   events: Events,
   { call, seen, context }: { readonly call: RunningCall; readonly seen: Seen; readonly context: HostCallContext },
 ): Promise<ExecuteToolResponse> {
-  let response: ExecuteToolResponse | undefined;
-  // To its end also after the response: a stream that is left before stays open on its connection.
-  for await (const { event } of events) {
+  const coming = events[Symbol.asyncIterator]();
+  for (let next = await coming.next(); next.done !== true; next = await coming.next()) {
+    const { event } = next.value;
     context.progress();
-    if (event.case === "response") response = event.value;
+    if (event.case === "response") {
+      // Nothing follows but the end: it is read, since a stream that is left before stays open, and nobody waits for it.
+      coming.next().catch(() => undefined);
+      return event.value;
+    }
     const chunk = event.case === "progress" ? nextChunk(event.value, seen) : undefined;
     if (chunk !== undefined) await untilAborted(call.onChunk(chunk), context.signal);
   }
-  if (response !== undefined) return response;
   context.signal.throwIfAborted();
   throw new SandboxError("HOST_UNREACHABLE", "the stream ended without a result", {
     metadata: { toolCallId: call.request.toolCallId },
