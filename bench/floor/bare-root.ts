@@ -6,15 +6,19 @@ import { command } from "../run/command.ts";
 const BUSYBOX = "/bin/busybox";
 const BASH = "/bin/bash-static";
 
-/** Fills a directory with what the template `mini` has: static busybox with its links, static bash. */
+/**
+ * Fills a directory with what the template `mini` has: static busybox with its links, static bash. `sh` is the same bash that
+ * the tool `bash` runs: busybox's own shell does `ls` and the like by itself, without starting a program.
+ */
 export async function fillBareRoot(root: string): Promise<void> {
   for (const directory of ["bin", "etc", "root", "workspace"]) await mkdir(join(root, directory), { recursive: true });
   for (const { path, mode } of MOUNT_POINTS) await mkdir(join(root, path), { recursive: true, mode });
   await copyFile(BUSYBOX, join(root, "bin/busybox"));
   await copyFile(BASH, join(root, "bin/bash"));
+  await symlink("bash", join(root, "bin/sh"));
   const applets = (await command(BUSYBOX, ["--list"])).split("\n").filter((name) => name !== "");
   for (const applet of applets) {
-    if (applet !== "busybox" && applet !== "bash") await symlink("busybox", join(root, "bin", applet));
+    if (!["busybox", "bash", "sh"].includes(applet)) await symlink("busybox", join(root, "bin", applet));
   }
 }
 

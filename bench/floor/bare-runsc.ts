@@ -9,6 +9,7 @@ import {
   parseStateFile,
   lockFilePath,
 } from "../../packages/sandbox-host/src/runtime/gvisor/state-file.ts";
+import { environmentOf } from "../../packages/sandbox-host/src/tool/environment.ts";
 import { command, commandWithout } from "../run/command.ts";
 import { until } from "../run/sample.ts";
 import { BareCgroup } from "./bare-cgroup.ts";
@@ -17,6 +18,7 @@ import { fillBareRoot, fillInitDirectory } from "./bare-root.ts";
 const CGROUP = "turnbox-bench";
 const LIMITS = { memoryBytes: 2 * 1024 ** 3, pids: 4096 };
 const DEADLINE_MS = 60_000;
+const ENVIRONMENT = Object.entries(environmentOf()).map(([name, value]) => `--env=${name}=${value}`);
 
 /** A sandbox that bare runsc runs. */
 export interface BareSandbox {
@@ -78,9 +80,9 @@ export class BareRunsc implements AsyncDisposable {
     }
   }
 
-  /** `runsc exec ID sh -c SCRIPT`. */
-  async exec(id: string, script: string): Promise<string> {
-    return await command("runsc", this.#args(["exec", "--env=PATH=/bin", id, "/bin/sh", "-c", script]));
+  /** `runsc exec ID sh -c SCRIPT`; the shell is bash unless given, and its environment the tool's. */
+  async exec(id: string, script: string, shell: readonly string[] = ["/bin/sh"]): Promise<string> {
+    return await command("runsc", this.#args(["exec", ...ENVIRONMENT, id, ...shell, "-c", script]));
   }
 
   find(id: string): BareSandbox {
