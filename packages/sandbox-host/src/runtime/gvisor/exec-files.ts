@@ -1,4 +1,5 @@
-import { readdir, readFile, rm } from "node:fs/promises";
+import { readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Layout } from "./layout.ts";
 import { containerLayout } from "./layout.ts";
@@ -6,34 +7,54 @@ import { containerLayout } from "./layout.ts";
 /**
  * The files of an execution. The process file holds what is to be started, environment included, and is there until it has
  * started; the pid file, written by runsc, from then on until it has ended. So what a service that died was looking
- * after is what there is a file of.
+ * after is what there is a file of. While a process has no work yet its pid file has another name, and does not count.
+ *
+ * All are small, in a directory of the runtime's own, and on the way of every call: they are changed at once, without a
+ * turn through the threads of the I/O pool.
  */
 export interface ExecFiles {
   readonly processPath: string;
   readonly pidPath: string;
+  readonly idlePath: string;
 }
 
 export function execFiles(layout: Layout, id: string, marker: string): ExecFiles {
-  const { execDirectory } = containerLayout(layout, id);
-  return { processPath: join(execDirectory, `${marker}.json`), pidPath: join(execDirectory, `${marker}.pid`) };
+  const path = join(containerLayout(layout, id).execDirectory, marker);
+  return { processPath: `${path}.json`, pidPath: `${path}.pid`, idlePath: `${path}.idle` };
 }
 
 /** Executions that there is a file of, with their inner pids; 0 where it is not known. */
 export async function listExecFiles(layout: Layout, id: string): Promise<ReadonlyMap<string, number>> {
+  const markers = new Set([...(await listMarkers(layout, id, "json")), ...(await listMarkers(layout, id, "pid"))]);
+  return new Map([...markers].map((marker) => [marker, readPid(execFiles(layout, id, marker).pidPath)]));
+}
+
+/** Executions that had no work yet when they were last heard of. */
+export const listIdleFiles = (layout: Layout, id: string): Promise<readonly string[]> =>
+  listMarkers(layout, id, "idle");
+
+async function listMarkers(layout: Layout, id: string, kind: "json" | "pid" | "idle"): Promise<readonly string[]> {
   const names = await readdir(containerLayout(layout, id).execDirectory).catch(() => []);
-  const markers = new Set(names.map((name) => name.replace(/\.(json|pid)$/, "")));
-  const pids = await Promise.all(
-    [...markers].map(async (marker) => [marker, await readPid(execFiles(layout, id, marker).pidPath)] as const),
-  );
-  return new Map(pids);
+  return names.filter((name) => name.endsWith(`.${kind}`)).map((name) => name.slice(0, -kind.length - 1));
 }
 
 /** The inner pid that runsc has written, 0 before it has. */
-export async function readPid(pidPath: string): Promise<number> {
-  const pid = Number(await readFile(pidPath, "utf8").catch(() => "0"));
-  return Number.isSafeInteger(pid) ? pid : 0;
+export function readPid(pidPath: string): number {
+  // It is asked for again and again: that there is no file yet is not worth an exception.
+  if (statSync(pidPath, { throwIfNoEntry: false }) === undefined) return 0;
+  try {
+    const pid = Number(readFileSync(pidPath, "utf8"));
+    return Number.isSafeInteger(pid) ? pid : 0;
+  } catch {
+    return 0;
+  }
 }
 
-export async function removeExecFiles({ processPath, pidPath }: ExecFiles): Promise<void> {
-  await Promise.all([rm(processPath, { force: true }), rm(pidPath, { force: true })]);
+export function markWork({ pidPath, idlePath }: ExecFiles, work: "some" | "none"): void {
+  if (work === "some") renameSync(idlePath, pidPath);
+  else renameSync(pidPath, idlePath);
+}
+
+export function removeExecFiles({ processPath, pidPath, idlePath }: ExecFiles): void {
+  for (const path of [processPath, pidPath, idlePath]) rmSync(path, { force: true });
 }

@@ -1,10 +1,10 @@
-import { rm, writeFile } from "node:fs/promises";
+import { rmSync, writeFileSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { type CommandExit, invalidArgument, randomToken, type RunningCommand, SandboxError } from "@turnbox/core";
 import { type OutputRelay, relayOutput } from "../execution/relay-output.ts";
 import type { ExecSpec } from "../runtime.ts";
 import { type GvisorContext, liveState, runsc } from "./context.ts";
-import { execFiles, readPid, removeExecFiles } from "./exec-files.ts";
+import { execFiles, markWork, readPid, removeExecFiles } from "./exec-files.ts";
 import { createProcessSpec } from "./oci-spec.ts";
 import { classifyStartFailure } from "./runsc-command.ts";
 import { MARKER_VARIABLE } from "./sweep.ts";
@@ -24,7 +24,7 @@ export interface StartedProcess {
   readonly pid: number;
   readonly marker: string;
   /** Called when it has ended: from then on nothing tells of it any more. */
-  release(): Promise<void>;
+  release(this: void): void;
 }
 
 /** Called where a start was given up halfway: something may run inside, or come to run. */
@@ -50,14 +50,14 @@ export async function startProcess(
   if ((await liveState(context, id)) === undefined) throw lost(id);
   const marker = randomToken(MARKER_CHARS);
   const files = execFiles(context.layout, id, marker);
-  const release = async (): Promise<void> => {
-    await removeExecFiles(files);
+  const release = (): void => {
+    removeExecFiles(files);
     context.ownExecs.delete(marker);
   };
   context.ownExecs.add(marker);
   try {
     const env = { ...spec.env, [MARKER_VARIABLE]: marker };
-    await writeFile(files.processPath, JSON.stringify(createProcessSpec({ ...spec, env })), { mode: 0o600 });
+    writeFileSync(files.processPath, JSON.stringify(createProcessSpec({ ...spec, env })), { mode: 0o600 });
     const args = ["exec", `--process=${files.processPath}`, `--internal-pid-file=${files.pidPath}`, id];
     // The deadline of the process is enforced inside, where its whole tree is reached.
     const command = await context.runner.start({ ...runsc(context, args, Number.MAX_SAFE_INTEGER), stdio: "fifos" });
@@ -66,7 +66,7 @@ export async function startProcess(
     const stderr = relayOutput(command.stderr, relay);
     const started = await awaitPid(context, { command, pidPath: files.pidPath, signal });
     if (started.kind === "running") {
-      await rm(files.processPath, { force: true });
+      rmSync(files.processPath, { force: true });
       return { command, stdout, stderr, pid: started.pid, marker, release };
     }
     if (started.kind === "failed") throw await startFailure(context, id, await text(stderr.output));
@@ -76,23 +76,27 @@ export async function startProcess(
     const message = `container ${id} does not start processes`;
     throw new SandboxError("RUNTIME_UNAVAILABLE", message, { admitted: "unknown" });
   } catch (thrown) {
-    await release();
+    release();
     throw thrown;
   }
 }
 
 /**
  * Puts on record that a process has something to do, or has nothing yet. What there is a record of is ended by a later
- * service; a shell that waits for its first script ends by itself with this one.
+ * service; a shell that waits for its first script ends by itself with this one. Throws where it should have work and
+ * cannot be put on record.
  */
-export async function recordProcess(
+export function recordProcess(
   context: GvisorContext,
   id: string,
   { process, work }: { readonly process: StartedProcess; readonly work: "some" | "none" },
-): Promise<void> {
-  const { pidPath } = execFiles(context.layout, id, process.marker);
-  if (work === "none") await rm(pidPath, { force: true });
-  else await writeFile(pidPath, String(process.pid), { mode: 0o600 });
+): void {
+  try {
+    markWork(execFiles(context.layout, id, process.marker), work);
+  } catch (thrown) {
+    // One that is taken for having work is looked for in vain.
+    if (work === "some") throw thrown;
+  }
 }
 
 interface Starting {
@@ -112,7 +116,7 @@ async function awaitPid({ clock }: GvisorContext, { command, pidPath, signal }: 
   for (;;) {
     // In this order: a process that ended at once has left its pid before.
     const { end } = seen;
-    const pid = await readPid(pidPath);
+    const pid = readPid(pidPath);
     if (pid > 0) return { kind: "running", pid };
     if (end !== undefined) return { kind: end.kind === "exited" ? "failed" : "abandoned" };
     if (signal.aborted || clock.monotonicMs() > deadlineMs) return { kind: "abandoned" };

@@ -130,7 +130,9 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     abandon: async (id, { marker, pid }) => {
       await treeKiller.kill(id, { marker, pid });
     },
-    record: (id, process, work) => recordProcess(context, id, { process, work }),
+    record: (id, process, work) => {
+      recordProcess(context, id, { process, work });
+    },
     isRunning: async (id) => (await liveState(context, id))?.status === "running",
     clock: context.clock,
     perContainer: options.waitingShells ?? WAITING_SHELLS,
@@ -165,10 +167,9 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
         return verdict;
       },
     });
-    const exit = execution.exit.finally(async () => {
+    const exit = execution.exit.finally(() => {
       running.delete(record);
-      await release().catch(() => undefined);
-      void slots.refill(id, spec);
+      release();
     });
     return { ...execution, exit };
   };

@@ -1,5 +1,5 @@
 import { type GvisorContext, liveState } from "./context.ts";
-import { execFiles, listExecFiles, removeExecFiles } from "./exec-files.ts";
+import { execFiles, listExecFiles, listIdleFiles, removeExecFiles } from "./exec-files.ts";
 import { endHostClients, findHostClients } from "./host-clients.ts";
 import type { TreeKiller } from "./tree-killer.ts";
 
@@ -16,6 +16,9 @@ export async function quiesceContainer(
   signal.throwIfAborted();
   const { layout, clock } = context;
   const foreign = (marker: string | undefined): boolean => marker === undefined || !context.ownExecs.has(marker);
+  // A shell that had no call ended with its service.
+  for (const marker of (await listIdleFiles(layout, id)).filter(foreign))
+    removeExecFiles(execFiles(layout, id, marker));
   const files = [...(await listExecFiles(layout, id))].filter(([marker]) => foreign(marker));
   // The file is there before the command is, and goes after it: without one there is nothing to look for.
   if (files.length === 0) return;
@@ -32,5 +35,5 @@ export async function quiesceContainer(
     }
   }
   await endHostClients(clients, clock);
-  for (const [marker] of files) await removeExecFiles(execFiles(layout, id, marker));
+  for (const [marker] of files) removeExecFiles(execFiles(layout, id, marker));
 }

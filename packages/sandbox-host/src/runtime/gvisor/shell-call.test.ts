@@ -30,6 +30,41 @@ describe("a call that a waiting shell can take", () => {
     expect(rest.subarray(Number(first)).toString()).toBe("echo é");
   });
 
+  it.each(["ls /", "git commit -m 'one; two' --amend", 'grep -rn "a b" src *.ts', "python3.11 x.py "])(
+    "is done by the program alone: %s",
+    (script) => {
+      expect(scriptFor({ ...CALL, script }, { env: ENV, greeting: "g" })).toContain(` exec ${script};`);
+    },
+  );
+
+  it.each([
+    "echo hi",
+    "time ls",
+    "ls; ls",
+    "ls | cat",
+    "ls > out",
+    "ls $HOME",
+    'ls "$HOME"',
+    "A=1 ls",
+    "./run",
+    "ls 'a",
+    "ls\nls",
+    "ls `x`",
+    "ls # all",
+    "ls &",
+    "! ls",
+    "{ ls; }",
+  ])("is done by the shell: %s", (script) => {
+    expect(scriptFor({ ...CALL, script }, { env: ENV, greeting: "g" })).not.toContain("exec ");
+  });
+
+  it("is done by the shell where the environment may bring it functions or traps", () => {
+    for (const name of ["BASH_ENV", "BASH_FUNC_ls%%", "ENV"]) {
+      const env = { ...ENV, [name]: "x" };
+      expect(scriptFor({ ...CALL, env, script: "ls /" }, { env, greeting: "g" })).not.toContain("exec ");
+    }
+  });
+
   it.each([
     ["another PATH", { ...ENV, PATH: "/usr/bin" }],
     ["a file that shells read at their start", { ...ENV, BASH_ENV: "/x" }],

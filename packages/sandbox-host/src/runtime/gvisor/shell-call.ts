@@ -46,16 +46,44 @@ export function scriptFor(
   const changed = Object.entries(call.env).filter(([name, value]) => env[name] !== value);
   const removed = Object.keys(env).filter((name) => !(name in call.env));
   const names = [...changed.map(([name]) => name), ...removed];
-  if (names.some((name) => !NAME.test(name) || READ_AT_START.test(name))) return undefined;
+  // Where nobody gives a new process a HOME, it gets that of its user.
+  if (names.some((name) => !NAME.test(name) || READ_AT_START.test(name)) || removed.includes("HOME")) return undefined;
   const prepare = [
-    `cd -- ${quote(call.cwd)} 2>/dev/null||exit 1`,
+    `cd -- ${quote(call.cwd)}||exit`,
     ["unset OLDPWD N S", ...removed].join(" "),
     ...changed.filter(([name]) => name !== "PWD").map(([name, value]) => `export ${name}=${quote(value)}`),
     "SECONDS=0",
     `printf %s ${greeting}`,
+    ...becomeProgram(call),
     'eval "$BASH_EXECUTION_STRING"',
   ].join(";");
   return `${Buffer.byteLength(prepare)} ${Buffer.byteLength(call.script)}\n${prepare}${call.script}`;
+}
+
+/** Words, plain or in quotes that nothing is expanded in, and patterns of names. */
+const SIMPLE_COMMAND = /^([a-z][a-z0-9_.+-]*)(?: +(?:[A-Za-z0-9_./:=,@%+*?-]|'[^'\n]*'|"[^"$`\\!\n]*")+)* *$/;
+/** What a shell takes for its own: reserved words, and builtins. */
+const SHELL_WORDS: ReadonlySet<string> = new Set(
+  (
+    "case coproc do done elif else esac fi for function if in select then time until while " +
+    "alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable eval " +
+    "exec exit export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read " +
+    "readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit umask unalias unset wait"
+  ).split(" "),
+);
+/** Variables by which a shell has functions or traps before its script begins. */
+const BRINGS_CODE = /^(BASH.*|ENV|SHELLOPTS|POSIXLY_CORRECT)$/;
+
+/**
+ * A shell that is given one simple command by `-c` becomes its program, where it is one and not a function or a builtin; a
+ * script that is evaluated would start a second process for it, which is the dearest thing to do inside. Only what a shell
+ * could remember the place of is a program.
+ */
+function becomeProgram({ script, env }: ShellCall): readonly string[] {
+  const [, name] = SIMPLE_COMMAND.exec(script) ?? [];
+  if (name === undefined || SHELL_WORDS.has(name) || Object.keys(env).some((key) => BRINGS_CODE.test(key))) return [];
+  const place = `\${BASH_CMDS[${name}]-}`;
+  return [`hash ${name} 2>/dev/null`, `[ -n "${place}" ]&&_=${place} exec ${script}`];
 }
 
 const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;

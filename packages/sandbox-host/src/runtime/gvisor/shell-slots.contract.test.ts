@@ -27,7 +27,7 @@ describe.each([
   const ready = async (): Promise<void> => {
     if (waitingShells === 0) return;
     await finish(await runtime.exec(container.id, execSpec(["bash", "-c", ":"]), call));
-    await until(async () => (await clients()) === waitingShells);
+    await until(async () => (await clients()) >= waitingShells);
   };
   const shell = async (script: string, more: Partial<ExecSpec> = {}, stdin = ""): Promise<Outcome> => {
     await ready();
@@ -79,6 +79,20 @@ echo "$LINENO"; missing; echo "$BASH_EXECUTION_STRING" | head -1`;
     ["kill -9 $$", 137],
   ])("ends as its script does: %s", async (script, exitCode) => {
     expect((await shell(script)).exit).toEqual({ kind: "exited", exitCode });
+  });
+
+  it("becomes the program of a script that is one", async () => {
+    const env = { PATH, HOME: "/root", LEFT: "as it is" };
+    const lines = (await text("env", { env })).split("\n").filter((line) => !/^(TURNBOX_EXEC|PWD)=/.test(line));
+    expect(lines.toSorted()).toEqual(["", "HOME=/root", "LEFT=as it is", `PATH=${PATH}`, "SHLVL=0", "_=/bin/env"]);
+    expect(await text("cat - 'a b' \"c\"", { cwd: "/" }, "input\n")).toMatch(/^input\ncat: .*a b.*\ncat: .*c.*\n$/);
+    expect(await text("missing-program a")).toBe("bash: line 1: missing-program: command not found\n");
+    expect((await shell("sleep 4545", { deadlineMs: 300 })).exit).toEqual({ kind: "timed_out" });
+  });
+
+  it("does not become a program where a function has its name", async () => {
+    const env = { PATH, "BASH_FUNC_ls%%": "() { echo mine; }" };
+    expect(await text("ls", { env })).toBe("mine\n");
   });
 
   it("has the environment that was asked for, and what it starts has it too", async () => {

@@ -10,7 +10,7 @@ const SPEC: ExecSpec = { argv: ["bash", "-c", "echo hi"], env: { PATH: "/bin" },
 const never = new AbortController().signal;
 
 /** A shell that waits, as far as slots see it: what it is told, and what it says. */
-function newShell() {
+function newShell(pid = 7) {
   const ended = Promise.withResolvers<CommandExit>();
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const relay = (output: PassThrough) => ({
@@ -29,9 +29,9 @@ function newShell() {
     command: { pid: 1, stdin, stdout, stderr, ended: ended.promise, exit: ended.promise, kill: end },
     stdout: relay(stdout),
     stderr: relay(stderr),
-    pid: 7,
+    pid,
     marker: "m",
-    release: () => Promise.resolve(),
+    release: () => undefined,
   };
   return { process, stdin, stdout, end };
 }
@@ -42,7 +42,7 @@ async function newSlots() {
   const abandoned: string[] = [];
   const slots = createShellSlots({
     start: () => Promise.resolve(shell.process),
-    record: () => Promise.resolve(),
+    record: () => undefined,
     abandon: async (_id, { marker }) => {
       abandoned.push(marker);
       await Promise.resolve();
@@ -92,12 +92,95 @@ describe("a call that is given to a shell which waits", () => {
   });
 
   it("ends with its caller's signal, and so does what it may have started", async () => {
-    const { slots, abandoned } = await newSlots();
+    const { slots, stdin, abandoned } = await newSlots();
+    const leaving = new AbortController();
+    const taking = slots.take("c", SPEC, leaving.signal);
+    stdin.once("data", () => {
+      leaving.abort(new Error("gone"));
+    });
+    await expect(taking).rejects.toThrow("gone");
+    expect(abandoned).toEqual(["m"]);
+  });
+});
+
+/** Shells of which each is made when the test says so, and does at once what it is told. */
+function newSupply(clock = createManualClock()) {
+  const begun: { readonly shell: ReturnType<typeof newShell>; readonly finish: () => void }[] = [];
+  const slots = createShellSlots({
+    start: async () => {
+      const shell = newShell(begun.length + 2);
+      shell.stdin.on("data", (script: Buffer) => {
+        shell.stdout.write(/printf %s (\w+);/.exec(script.toString())?.[1] ?? "");
+      });
+      await new Promise<void>((resolve) => {
+        begun.push({ shell, finish: resolve });
+      });
+      return shell.process;
+    },
+    record: () => undefined,
+    abandon: () => Promise.resolve(),
+    isRunning: () => Promise.resolve(true),
+    clock,
+    perContainer: 1,
+  });
+  return { slots, begun, clock };
+}
+
+describe("shells for calls to come", () => {
+  it("are made a moment after a call, and only once for calls that wait for none", async () => {
+    const { slots, begun, clock } = newSupply();
+    expect(await slots.take("c", SPEC, never)).toBeUndefined();
+    await clock.advance(39);
+    expect(begun).toHaveLength(0);
+    await clock.advance(1);
+    expect(begun).toHaveLength(1);
+    await clock.advance(1000);
+    expect(begun).toHaveLength(1);
+  });
+
+  it("are made at once where calls come fast, and taken by the next call before they wait", async () => {
+    const { slots, begun, clock } = newSupply();
+    await slots.take("c", SPEC, never);
+    expect(await slots.take("c", SPEC, never)).toBeUndefined();
+    await clock.advance(0);
+    expect(begun).toHaveLength(1);
+    const third = slots.take("c", SPEC, never);
+    await clock.advance(0);
+    expect(begun).toHaveLength(2);
+    begun[0]?.finish();
+    expect(await third).toBe(begun[0]?.shell.process);
+    expect(slots.isMaking("c")).toBe(true);
+  });
+
+  it("are more for a while where calls came fast, and as few as before after an idle time", async () => {
+    const { slots, begun, clock } = newSupply();
+    const countAfter = async (calls: number): Promise<number> => {
+      const asked = Array.from({ length: calls }, () => slots.take("c", SPEC, never));
+      for (let round = 0; round < 5; round += 1) {
+        for (const { finish } of begun) finish();
+        await clock.advance(40);
+      }
+      await Promise.all(asked);
+      return (await slots.settled("c")).size;
+    };
+    expect(await countAfter(1)).toBe(1);
+    expect(await countAfter(3)).toBe(3);
+    await clock.advance(60_000);
+    expect((await slots.settled("c")).size).toBe(0);
+    expect(await countAfter(1)).toBe(1);
+  });
+
+  it("are not given to a call that was cancelled while it waited for one", async () => {
+    const { slots, begun, clock } = newSupply();
+    const refilling = slots.refill("c", SPEC);
+    await clock.advance(0);
     const leaving = new AbortController();
     const taking = slots.take("c", SPEC, leaving.signal);
     leaving.abort(new Error("gone"));
+    begun[0]?.finish();
     await expect(taking).rejects.toThrow("gone");
-    expect(abandoned).toEqual(["m"]);
+    expect(begun[0]?.shell.stdin.destroyed).toBe(true);
+    await refilling;
   });
 });
 

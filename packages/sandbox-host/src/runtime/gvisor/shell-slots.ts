@@ -1,20 +1,20 @@
-import type { Readable } from "node:stream";
 import { type Clock, createDeadline, randomToken, SandboxError } from "@turnbox/core";
 import type { ExecSpec } from "../runtime.ts";
 import type { StartedProcess } from "./exec.ts";
 import { parseShellCall, type ShellCall, scriptFor, waitingShell } from "./shell-call.ts";
+import { hearGreeting } from "./shell-greeting.ts";
 
 export interface ShellSlotsOptions {
   /** Starts a process inside. */
   readonly start: (id: string, spec: ExecSpec) => Promise<StartedProcess>;
   /** Puts it on record that a process has work to do, or has none: a later service ends those that have some. */
-  readonly record: (id: string, process: StartedProcess, work: "some" | "none") => Promise<void>;
+  readonly record: (id: string, process: StartedProcess, work: "some" | "none") => void;
   /** Ends everything that a process has started or may come to start. */
   readonly abandon: (id: string, process: StartedProcess) => Promise<void>;
   /** Whether the container runs, and is not paused, at this moment. */
   readonly isRunning: (id: string) => Promise<boolean>;
   readonly clock: Clock;
-  /** How many wait in a container at most; 0 makes none. */
+  /** How many wait in a container whose calls come one at a time; 0 makes none. */
   readonly perContainer: number;
 }
 
@@ -22,11 +22,15 @@ export interface ShellSlotsOptions {
  * Shells that have been started in containers and wait for a script. Such a shell does a call in a tenth of the time that
  * the start of a new one takes. Each does one call, and behaves in it as a new one would. Those that nobody needs for a
  * while end, and all end with the service, whose end of their input closes.
+ *
+ * The next one is made a moment after a call has come, when a short one has been answered. Where calls come faster, shells
+ * are made at once, and a few more of them wait, until the container has been idle.
  */
 export interface ShellSlots {
   /**
-   * The process of the call, where a shell could take it; undefined where none could, and nothing of the call has run. A
-   * shell that does not say in time that it has begun is ended, and the call's outcome is unknown.
+   * The process of the call, where a shell could take it, one that waits or one that is about to; undefined where none
+   * could, and nothing of the call has run. A shell that does not say in time that it has begun is ended, and the call's
+   * outcome is unknown.
    */
   take(id: string, spec: ExecSpec, signal: AbortSignal): Promise<StartedProcess | undefined>;
   /** Makes shells for calls like this one. Settles when they wait, or cannot be made; never rejects. */
@@ -45,8 +49,34 @@ interface Slot {
   readonly env: Readonly<Record<string, string>>;
 }
 
+/** A shell that is being made: for the call that has claimed it, or to wait. */
+interface Making {
+  readonly env: Readonly<Record<string, string>>;
+  readonly made: Promise<Slot | undefined>;
+  use: "wait" | "claimed";
+}
+
+interface Room {
+  state: "open" | "closed";
+  readonly waiting: Slot[];
+  readonly making: Set<Making>;
+  /** Those that have no call, until they have ended. */
+  readonly idle: Set<number>;
+  /** Of the latest call, and of the shells for the next ones. */
+  env: Slot["env"];
+  wanted: number;
+  calledAtMs: number;
+  refill: "due" | "none";
+}
+
 const MAX_SLOTS = 64;
+/** How many wait in one container at most, where its calls come faster than shells. */
+const MAX_WANTED = 4;
 const IDLE_MS = 60_000;
+/** A short call has been answered by then; nobody shares the processors with it. */
+const REFILL_DELAY_MS = 40;
+/** Calls that come closer together come faster than shells are made. */
+const HURRY_MS = 100;
 const GREETING_CHARS = 26;
 const GREETING_MS = 10_000;
 /** How long a shell may take to notice the end of its input. */
@@ -54,26 +84,30 @@ const END_MS = 1000;
 
 export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
   const { start, record, isRunning, clock, perContainer } = options;
-  const waiting = new Map<string, Slot[]>();
-  const making = new Map<string, Promise<void>>();
-  const closed = new Set<string>();
-  /** Those that have no call, until they have ended. */
-  const idle = new Map<string, Set<number>>();
+  const rooms = new Map<string, Room>();
   let total = 0;
 
-  const remove = (id: string, slot: Slot): boolean => {
-    const slots = waiting.get(id);
-    const index = slots?.indexOf(slot) ?? -1;
-    if (slots === undefined || index < 0) return false;
-    slots.splice(index, 1);
-    if (slots.length === 0) waiting.delete(id);
+  const roomOf = (id: string): Room => {
+    const room = rooms.get(id) ?? {
+      state: "open",
+      waiting: [],
+      making: new Set(),
+      idle: new Set(),
+      env: {},
+      wanted: perContainer,
+      calledAtMs: Number.NEGATIVE_INFINITY,
+      refill: "none",
+    };
+    rooms.set(id, room);
+    return room;
+  };
+  const remove = ({ waiting, idle }: Room, slot: Slot): boolean => {
+    const index = waiting.indexOf(slot);
+    if (index < 0) return false;
+    waiting.splice(index, 1);
+    idle.delete(slot.process.pid);
     total -= 1;
     return true;
-  };
-  const release = (id: string, { process }: Slot): void => {
-    const pids = idle.get(id);
-    pids?.delete(process.pid);
-    if (pids?.size === 0) idle.delete(id);
   };
   const close = ({ process }: Slot): void => {
     for (const stream of [process.command.stdin, process.stdout.output, process.stderr.output]) stream.destroy();
@@ -86,54 +120,113 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
       process.command.kill();
     });
     await process.command.ended;
-    await process.release();
+    process.release();
+  };
+  const endIdle = async (room: Room, slot: Slot): Promise<void> => {
+    if (!remove(room, slot)) return;
+    room.idle.add(slot.process.pid);
+    await end(slot);
+    room.idle.delete(slot.process.pid);
   };
   /** Ends by itself where it is not used, and is forgotten where it ends. */
-  const keep = (id: string, slot: Slot): void => {
+  const keep = (room: Room, slot: Slot): void => {
     const over = new AbortController();
     clock.sleep(IDLE_MS, { signal: over.signal }).then(
       () => {
-        if (remove(id, slot)) void end(slot);
+        room.wanted = perContainer;
+        void endIdle(room, slot);
       },
       () => undefined,
     );
     void slot.process.command.ended.then(() => {
       over.abort();
-      release(id, slot);
-      if (!remove(id, slot)) return;
+      if (!remove(room, slot)) return;
       close(slot);
-      void slot.process.release();
+      slot.process.release();
     });
   };
 
-  const make = async (id: string, { env, cwd }: ShellCall): Promise<void> => {
-    while (!closed.has(id) && (waiting.get(id)?.length ?? 0) < perContainer && total < MAX_SLOTS) {
-      if (!(await isRunning(id))) return;
-      const process = await start(id, { argv: waitingShell, env, cwd, deadlineMs: Number.MAX_SAFE_INTEGER });
-      await record(id, process, "none");
-      const slot = { process, env };
-      const pids = idle.get(id) ?? new Set();
-      idle.set(id, pids.add(process.pid));
-      total += 1;
-      waiting.set(id, [...(waiting.get(id) ?? []), slot]);
-      keep(id, slot);
+  /** In a directory that is always there: a call changes to its own. */
+  const make = async (id: string, env: Slot["env"]): Promise<Slot | undefined> => {
+    if (!(await isRunning(id))) return undefined;
+    const process = await start(id, { argv: waitingShell, env, cwd: "/", deadlineMs: Number.MAX_SAFE_INTEGER });
+    return { process, env };
+  };
+  const begin = async (id: string, room: Room): Promise<void> => {
+    const { env } = room;
+    const made = make(id, env).catch(() => undefined);
+    const making: Making = { env, made, use: "wait" };
+    total += 1;
+    room.making.add(making);
+    const slot = await made;
+    room.making.delete(making);
+    if (slot === undefined || making.use === "claimed") {
+      total -= 1;
+      return;
     }
+    room.idle.add(slot.process.pid);
+    room.waiting.push(slot);
+    keep(room, slot);
+    record(id, slot.process, "none");
+  };
+  const free = ({ waiting, making }: Room): number =>
+    waiting.length + [...making].filter(({ use }) => use === "wait").length;
+  const refill = async (id: string, room: Room, upTo = room.wanted): Promise<void> => {
+    const missing = room.state === "closed" ? 0 : Math.min(upTo - free(room), MAX_SLOTS - total);
+    await Promise.all(Array.from({ length: Math.max(0, missing) }, () => begin(id, room)));
+  };
+  /** Once for all calls that come meanwhile, and not while any of them waits for a shell itself. */
+  const refillSoon = async (id: string, room: Room): Promise<void> => {
+    if (room.refill === "due") return;
+    room.refill = "due";
+    do await clock.sleep(REFILL_DELAY_MS);
+    while (clock.monotonicMs() - room.calledAtMs < REFILL_DELAY_MS || room.making.size > 0);
+    room.refill = "none";
+    if (rooms.get(id) === room) await refill(id, room);
+  };
+
+  /** A shell for the call: one that waits, or one that is being made and waits for nobody else. */
+  const find = async (id: string, room: Room, fits: (env: Slot["env"]) => boolean): Promise<Slot | undefined> => {
+    const slot = room.waiting.find(({ env }) => fits(env));
+    if (slot !== undefined && remove(room, slot)) {
+      record(id, slot.process, "some");
+      return slot;
+    }
+    const making = [...room.making].find(({ env, use }) => use === "wait" && fits(env));
+    if (making === undefined) return undefined;
+    making.use = "claimed";
+    return await making.made;
+  };
+  /** Has shells made for the calls that will follow this one. */
+  const provide = async (id: string, room: Room, { env }: ShellCall): Promise<void> => {
+    room.env = env;
+    const nowMs = clock.monotonicMs();
+    const isHurried = nowMs - room.calledAtMs < HURRY_MS;
+    room.calledAtMs = nowMs;
+    if (isHurried && room.waiting.length === 0 && room.wanted > 0) {
+      room.wanted = Math.min(room.wanted + 1, MAX_WANTED);
+      void refill(id, room, 1);
+    }
+    await refillSoon(id, room);
   };
 
   return {
     take: async (id, spec, signal) => {
       const call = parseShellCall(spec);
-      const slot = waiting.get(id)?.[0];
-      if (call === undefined || slot === undefined) return undefined;
+      if (call === undefined) return undefined;
+      const room = roomOf(id);
       const greeting = randomToken(GREETING_CHARS);
-      const script = scriptFor(call, { env: slot.env, greeting });
-      if (script === undefined || !remove(id, slot)) return undefined;
+      const slotComing = find(id, room, (env) => scriptFor(call, { env, greeting }) !== undefined);
+      void provide(id, room, call);
+      const slot = await slotComing;
+      if (slot !== undefined && signal.aborted) void end(slot);
+      signal.throwIfAborted();
+      const script = slot && scriptFor(call, { env: slot.env, greeting });
+      if (slot === undefined || script === undefined) return undefined;
       const { process } = slot;
-      release(id, slot);
-      await record(id, process, "some");
       process.command.stdin.write(script);
       using patience = createDeadline({ clock, ms: GREETING_MS, signal });
-      const heard = await hear(process.stdout.output, greeting, patience.signal);
+      const heard = await hearGreeting(process.stdout.output, greeting, patience.signal);
       if (heard === "greeting") return process;
       if (heard === "silence") await options.abandon(id, process);
       await end(slot);
@@ -146,57 +239,24 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
     refill: async (id, spec) => {
       const call = parseShellCall(spec);
       if (call === undefined) return;
-      const made =
-        making.get(id) ??
-        make(id, call)
-          .catch(() => undefined)
-          .finally(() => making.delete(id));
-      making.set(id, made);
-      await made;
+      const room = roomOf(id);
+      room.env = call.env;
+      await refill(id, room);
     },
     close: async (id) => {
-      closed.add(id);
-      await making.get(id);
-      const slots = [...(waiting.get(id) ?? [])];
-      await Promise.all(slots.filter((slot) => remove(id, slot)).map(end));
+      const room = roomOf(id);
+      room.state = "closed";
+      await Promise.all([...room.making].map(({ made }) => made));
+      await Promise.all([...room.waiting].map((slot) => endIdle(room, slot)));
     },
     open: (id) => {
-      closed.delete(id);
+      rooms.delete(id);
     },
     settled: async (id) => {
-      await making.get(id);
-      return idle.get(id) ?? new Set();
+      const room = rooms.get(id);
+      await Promise.all([...(room?.making ?? [])].map(({ made }) => made));
+      return room?.idle ?? new Set();
     },
-    isMaking: (id) => making.has(id),
+    isMaking: (id) => (rooms.get(id)?.making.size ?? 0) > 0,
   };
-}
-
-/** Takes the greeting off the output, or tells that the output has ended before it, or the patience. */
-async function hear(
-  output: Readable,
-  greeting: string,
-  patience: AbortSignal,
-): Promise<"greeting" | "end" | "silence"> {
-  for (;;) {
-    const first = output.read(greeting.length) as Buffer | null;
-    if (first?.toString("latin1") === greeting) return "greeting";
-    if (output.readableEnded || output.destroyed) return "end";
-    // Whatever says something else is not to be trusted with a second run.
-    if (first !== null || patience.aborted) return "silence";
-    await readable(output, patience);
-  }
-}
-
-/** Settles when there may be something to read, or nothing will come. */
-async function readable(output: Readable, patience: AbortSignal): Promise<void> {
-  const events = ["readable", "end", "close"] as const;
-  await new Promise<void>((resolve) => {
-    const settle = (): void => {
-      for (const event of events) output.off(event, settle);
-      patience.removeEventListener("abort", settle);
-      resolve();
-    };
-    for (const event of events) output.on(event, settle);
-    patience.addEventListener("abort", settle, { once: true });
-  });
 }

@@ -24,7 +24,7 @@ export async function signalProcess(
   },
 ): Promise<void> {
   const { name: marker } = process;
-  const pid = await spawnedPid(process);
+  const pid = spawnedPid(process);
   const isRunning = (await inspectProcess(context, id, { process, signal })).kind === "running";
   const tree = isRunning ? { marker, pid } : { marker };
   if (spec.scope === "tree") {

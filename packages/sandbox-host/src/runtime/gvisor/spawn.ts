@@ -59,8 +59,8 @@ export async function spawnProcess(
 }
 
 /** The pid inside, 0 where it never came to run. */
-export async function spawnedPid(process: SpawnedProcess): Promise<number> {
-  return await readPid(pidPathOf(process));
+export function spawnedPid(process: SpawnedProcess): number {
+  return readPid(pidPathOf(process));
 }
 
 function pidPathOf({ directory }: Pick<SpawnedProcess, "directory">): string {
@@ -81,7 +81,7 @@ async function awaitPid(
   for (;;) {
     // In this order: a process that ended at once has left its pid before.
     const waiter = await readWaiter(directory);
-    const pid = await readPid(pidPath);
+    const pid = readPid(pidPath);
     if (pid > 0) return { kind: "running", pid };
     if (waiter.kind === "ended") return { kind: "failed" };
     if (waiter.kind === "gone" || signal.aborted || clock.monotonicMs() > deadlineMs) return { kind: "abandoned" };
@@ -103,7 +103,7 @@ export async function inspectProcess(
   if (waiter.kind === "ended" && waiter.exitCode < 128) return { kind: "exited", exitCode: waiter.exitCode };
   const sandbox = await askSandbox(context, id, signal);
   if (sandbox === undefined) return { kind: await causeOfDeath(context, id) };
-  if (sandbox.pids.includes(await spawnedPid(process))) return { kind: "running" };
+  if (sandbox.pids.includes(spawnedPid(process))) return { kind: "running" };
   if (waiter.kind === "gone") return { kind: "unknown" };
   const number = waiter.exitCode - 128;
   return number >= 1 && number <= MAX_SIGNAL

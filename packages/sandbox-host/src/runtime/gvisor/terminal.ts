@@ -41,8 +41,8 @@ export async function openTerminal(
   if ((await liveState(context, id)) === undefined) throw lost(id);
   const marker = randomToken(MARKER_CHARS);
   const files = execFiles(context.layout, id, marker);
-  const release = async (): Promise<void> => {
-    await removeExecFiles(files);
+  const release = (): void => {
+    removeExecFiles(files);
     context.ownExecs.delete(marker);
   };
   context.ownExecs.add(marker);
@@ -63,7 +63,7 @@ export async function openTerminal(
       const end: CommandExit =
         number === 0 ? { kind: "exited", exitCode } : { kind: "signaled", signal: "SIGKILL", deadline: "kept" };
       const verdict = await judgeExit(context, id, end).catch(() => ({ kind: "sandbox_lost" }) as const);
-      await release().catch(() => undefined);
+      release();
       return verdict;
     });
     return {
@@ -79,7 +79,7 @@ export async function openTerminal(
       },
     };
   } catch (thrown) {
-    await release();
+    release();
     throw thrown;
   }
 }
@@ -101,7 +101,7 @@ async function awaitPid(
   const deadlineMs = clock.monotonicMs() + START_DEADLINE_MS;
   for (;;) {
     const { ended } = seen;
-    const pid = await readPid(pidPath);
+    const pid = readPid(pidPath);
     if (pid > 0) return pid;
     if (ended) throw await startFailure(context, id, pty.shown());
     signal.throwIfAborted();

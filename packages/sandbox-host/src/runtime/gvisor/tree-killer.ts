@@ -49,7 +49,7 @@ export function createTreeKiller(context: GvisorContext, container: ContainerCon
       });
       return await context.runner.run(runsc(context, ["exec", `--process=${files.processPath}`, id], deadlineMs));
     } finally {
-      await removeExecFiles(files);
+      removeExecFiles(files);
       context.ownExecs.delete(name);
     }
   };
