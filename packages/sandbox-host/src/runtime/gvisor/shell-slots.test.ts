@@ -130,7 +130,7 @@ describe("shells for calls to come", () => {
   it("are made a moment after a call, and only once for calls that wait for none", async () => {
     const { slots, begun, clock } = newSupply();
     expect(await slots.take("c", SPEC, never)).toBeUndefined();
-    await clock.advance(39);
+    await clock.advance(59);
     expect(begun).toHaveLength(0);
     await clock.advance(1);
     expect(begun).toHaveLength(1);
@@ -158,7 +158,7 @@ describe("shells for calls to come", () => {
       const asked = Array.from({ length: calls }, () => slots.take("c", SPEC, never));
       for (let round = 0; round < 5; round += 1) {
         for (const { finish } of begun) finish();
-        await clock.advance(40);
+        await clock.advance(60);
       }
       await Promise.all(asked);
       return (await slots.settled("c")).size;

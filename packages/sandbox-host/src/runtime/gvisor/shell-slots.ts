@@ -74,7 +74,7 @@ const MAX_SLOTS = 64;
 const MAX_WANTED = 4;
 const IDLE_MS = 60_000;
 /** A short call has been answered by then; nobody shares the processors with it. */
-const REFILL_DELAY_MS = 40;
+const REFILL_DELAY_MS = 60;
 /** Calls that come closer together come faster than shells are made. */
 const HURRY_MS = 100;
 const GREETING_CHARS = 26;
