@@ -3,6 +3,13 @@ import { type Clock, systemClock } from "../clock/clock.ts";
 import { Http2Line, type Http2LineTimes } from "./http2-line.ts";
 import { connectHttp2Socket } from "./http2-socket.ts";
 
+/**
+ * What a service may have under way to this side on one call, and on a whole connection, before it is read. Node's own 64 KiB
+ * are less than one answer of a stream, which then waits for a round trip in its middle.
+ */
+const STREAM_WINDOW_BYTES = 2 * 1024 * 1024;
+const SESSION_WINDOW_BYTES = 16 * 1024 * 1024;
+
 /** When a connection that is not made, or no longer answers, is given up. */
 export interface Http2Times extends Http2LineTimes {
   readonly connectTimeoutMs: number;
@@ -63,6 +70,7 @@ export class Http2Lines implements Disposable {
   async #connect(): Promise<Http2Line> {
     if (this.#isDisposed) throw new Error("the connection is closed");
     const session = connect(this.authority, {
+      settings: { initialWindowSize: STREAM_WINDOW_BYTES, enablePush: false },
       createConnection: () => connectHttp2Socket(this.#url, { timeoutMs: this.#times.connectTimeoutMs }),
     });
     const line = new Http2Line(session, { ...this.#times, clock: this.#clock });
@@ -71,6 +79,7 @@ export class Http2Lines implements Disposable {
       this.#lines.delete(line);
     });
     await line.opened;
+    session.setLocalWindowSize(SESSION_WINDOW_BYTES);
     this.#present = line;
     return line;
   }
