@@ -6,8 +6,11 @@ import type { Offsets } from "./output-segment.ts";
 const LINGER_MS = 10;
 /** A frame of this size goes at once. */
 const READY_BYTES = 64 * 1024;
-/** No frame is larger: frames grow up to it while output is waiting. */
-const MAX_BYTES = 1024 * 1024;
+/**
+ * No frame is larger: frames grow up to it while output is waiting. With the rest of its message it is just below a power of
+ * two, which is what the buffers of the encoder grow by.
+ */
+const MAX_BYTES = 512 * 1024 - 64;
 /** A silent stream says so often that it lives, by a frame without bytes. */
 const KEEPALIVE_MS = 15_000;
 
@@ -57,6 +60,7 @@ export function createFrameReader(options: {
 
   /** Waits while `isEarly`, at most so long; answers whether the time passed first. */
   const wait = async (ms: number, isEarly: () => boolean): Promise<"changed" | "over"> => {
+    if (!isEarly() || isOver()) return "changed";
     const enough = new AbortController();
     const over = clock.sleep(ms, { signal: enough.signal }).then(
       () => "over" as const,

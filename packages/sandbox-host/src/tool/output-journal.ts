@@ -3,6 +3,8 @@ import { createSegment, type Offsets, type Segment, SEGMENT_BYTES } from "./outp
 
 /** How far behind its readers may be before a tool waits, and a reader that drops lets go. */
 const WINDOW_BYTES = SEGMENT_BYTES;
+/** How many full segments may be on their way to the disk before a tool waits for it. */
+const MAX_UNSAVED = 4;
 /** How many full segments stay in memory besides being on disk, for readers that keep up. */
 const RECENT_SEGMENTS = 2;
 
@@ -71,6 +73,9 @@ export function createOutputJournal({ pathOf, makeRoom }: JournalOptions): Outpu
   let live = 0;
   let state: "growing" | "ended" = "growing";
   let saving: Promise<void> = Promise.resolve();
+  let writing: Promise<void> = Promise.resolve();
+  let unsaved = 0;
+  let dropping: Promise<void> = Promise.resolve();
   let wakeTool: (() => void)[] = [];
 
   const changed = (): void => {
@@ -81,8 +86,9 @@ export function createOutputJournal({ pathOf, makeRoom }: JournalOptions): Outpu
     const lags = [...readers].filter(({ slowReader }) => slowReader === "wait").map(lag);
     return lags.length > 0 && Math.min(...lags) >= WINDOW_BYTES;
   };
+  const mustWait = (): boolean => state === "growing" && (unsaved > MAX_UNSAVED || isAhead());
   const releaseTool = (): void => {
-    if (isAhead()) return;
+    if (mustWait()) return;
     for (const wake of wakeTool) wake();
     wakeTool = [];
   };
@@ -93,13 +99,20 @@ export function createOutputJournal({ pathOf, makeRoom }: JournalOptions): Outpu
     saved.delete(number);
     await segment?.remove();
   };
+  const write = async (number: number, segment: Segment): Promise<void> => {
+    // It may have been given up while there was no room, or while it was written.
+    if (!segments.has(number)) return;
+    await segment.save(pathOf(number));
+    if (segments.has(number)) saved.add(number);
+    else await segment.remove();
+  };
   const save = async (number: number): Promise<void> => {
     const segment = segments.get(number);
     if (segment === undefined) return;
     try {
       if (!(await makeRoom(segment.bytes))) throw new Error("there is no room for more output");
-      await segment.save(pathOf(number));
-      saved.add(number);
+      writing = write(number, segment);
+      await writing;
       segments.get(number - RECENT_SEGMENTS)?.release();
     } catch {
       // The tool goes on; whoever reads this part later is told how much is missing.
@@ -110,7 +123,13 @@ export function createOutputJournal({ pathOf, makeRoom }: JournalOptions): Outpu
     const full = live;
     live += 1;
     segments.set(live, createSegment({ ...totals }));
-    saving = saving.then(() => save(full));
+    unsaved += 1;
+    saving = saving
+      .then(() => save(full))
+      .then(() => {
+        unsaved -= 1;
+        releaseTool();
+      });
   };
 
   /** Moves a reader on to a segment; what lies between is lost to it. */
@@ -159,14 +178,12 @@ export function createOutputJournal({ pathOf, makeRoom }: JournalOptions): Outpu
       totals[stream] += data.length;
       if ((segments.get(live)?.weight ?? 0) >= SEGMENT_BYTES) rotate();
       changed();
-      await saving;
-      while (isAhead()) await new Promise<void>((resolve) => void wakeTool.push(resolve));
+      while (mustWait()) await new Promise<void>((resolve) => void wakeTool.push(resolve));
     },
     end: () => {
       state = "ended";
       changed();
-      for (const wake of wakeTool) wake();
-      wakeTool = [];
+      releaseTool();
       void saving.then(() => {
         for (const number of saved) segments.get(number)?.release();
       });
@@ -218,12 +235,15 @@ export function createOutputJournal({ pathOf, makeRoom }: JournalOptions): Outpu
       const oldest = Math.min(...saved);
       if (!Number.isFinite(oldest)) return 0;
       const bytes = segments.get(oldest)?.bytes ?? 0;
-      await giveUp(oldest);
+      // One at a time, and nobody waits for the last one: it holds up only the next.
+      await dropping;
+      dropping = giveUp(oldest).catch(() => undefined);
       return bytes;
     },
     remove: async () => {
-      await saving;
       for (const number of [...segments.keys()]) await giveUp(number);
+      // Not for all that is still to be saved: that may wait for room, which is made by removing.
+      await Promise.allSettled([writing, dropping]);
     },
   };
 }

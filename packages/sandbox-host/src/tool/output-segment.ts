@@ -1,4 +1,5 @@
-import { open, rm, writeFile } from "node:fs/promises";
+import { open, unlink } from "node:fs/promises";
+import { hasErrno } from "@turnbox/core";
 import type { Progress, StreamName } from "./output.ts";
 
 /** A segment is full at this weight: what is kept in memory, and what one file holds. */
@@ -67,7 +68,10 @@ export function createSegment(starts: Offsets): Segment {
       const parts = (["stdout", "stderr"] as const).flatMap((stream) =>
         pieces.filter((piece) => piece.stream === stream),
       );
-      await writeFile(path, Buffer.concat(parts.map(({ data }) => data ?? new Uint8Array())), { mode: 0o600 });
+      await writeParts(
+        path,
+        parts.flatMap(({ data }) => data ?? []),
+      );
       const stdoutBytes = ends.stdout - starts.stdout;
       const both: readonly Piece[] = [
         { stream: "stdout", offset: starts.stdout, length: stdoutBytes, data: null, at: 0 },
@@ -93,7 +97,7 @@ export function createSegment(starts: Offsets): Segment {
     },
     remove: async () => {
       pieces = [];
-      if (onDisk !== null) await rm(onDisk.path, { force: true });
+      if (onDisk !== null) await remove(onDisk.path);
     },
   };
 }
@@ -114,6 +118,25 @@ function join(
     bytes += part.length;
   }
   return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts);
+}
+
+/** Writes a new file, or leaves none. */
+async function writeParts(path: string, parts: readonly Uint8Array[]): Promise<void> {
+  const bytes = parts.reduce((sum, { length }) => sum + length, 0);
+  try {
+    await using file = await open(path, "w", 0o600);
+    const { bytesWritten } = await file.writev(parts);
+    if (bytesWritten < bytes) throw new Error("there is no room for kept output");
+  } catch (cause) {
+    await remove(path);
+    throw cause;
+  }
+}
+
+async function remove(path: string): Promise<void> {
+  await unlink(path).catch((thrown: unknown) => {
+    if (!hasErrno(thrown, "ENOENT")) throw thrown;
+  });
 }
 
 async function readPart(path: string, at: number, length: number): Promise<Uint8Array> {

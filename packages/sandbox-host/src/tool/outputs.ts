@@ -60,10 +60,11 @@ export function createToolOutputs(deps: {
     if (used(one.token) + bytes > limits.sessionBytes) return "session";
     return used() + bytes > limits.hostBytes ? "host" : "no";
   };
-  /** The oldest that has ended and whose going would help. */
-  const oldestEnded = (token: string | undefined): readonly [string, Kept] | undefined =>
+  /** The oldest other one that has ended and whose going would help. */
+  const oldestEnded = (asking: Kept, over: "session" | "host"): readonly [string, Kept] | undefined =>
     [...kept].find(
-      ([, one]) => one.endedMs !== null && one.diskBytes > 0 && (token === undefined || one.token === token),
+      ([, one]) =>
+        one !== asking && one.endedMs !== null && one.diskBytes > 0 && (over === "host" || one.token === asking.token),
     );
 
   const makeRoom = async (one: Kept, bytes: number): Promise<boolean> => {
@@ -75,7 +76,7 @@ export function createToolOutputs(deps: {
         one.diskBytes += bytes;
         return true;
       }
-      const victim = oldestEnded(over === "session" ? one.token : undefined);
+      const victim = oldestEnded(one, over);
       if (victim !== undefined) {
         await remove(...victim);
         continue;
