@@ -4,6 +4,7 @@ import { type BenchArguments, parseArguments, USAGE, UsageError } from "./argume
 import { describeBars } from "./bar.ts";
 import { CATALOG } from "./catalog.ts";
 import { describeInLines, describeMachine, MissingPart, QUIET_LOAD } from "./machine.ts";
+import { profileRow } from "./profile/profile-row.ts";
 import { publish } from "./report/publish.ts";
 import { type Results, toJson, writeResults } from "./report/results.ts";
 import { formatTable } from "./report/table.ts";
@@ -66,6 +67,15 @@ async function measure(
   return missed.length === 0 ? EXIT.held : EXIT.missed;
 }
 
+/** The first of the rows; the others of its group are not waited for. */
+async function profile(
+  [row]: readonly Row[],
+  { svgPath, repository = ROOT, seconds }: NonNullable<BenchArguments["profile"]>,
+): Promise<number> {
+  await profileRow(row?.id ?? "", { svgPath: resolve(svgPath), repository: resolve(repository), seconds, print });
+  return EXIT.held;
+}
+
 async function main(args: readonly string[]): Promise<number> {
   const parsed = parseArguments(args);
   const { only } = parsed;
@@ -75,7 +85,8 @@ async function main(args: readonly string[]): Promise<number> {
     print(USAGE);
     return EXIT.held;
   }
-  return parsed.action === "list" ? list(rows) : await measure(rows, parsed);
+  if (parsed.action === "list") return list(rows);
+  return parsed.profile === undefined ? await measure(rows, parsed) : await profile(rows, parsed.profile);
 }
 
 try {
