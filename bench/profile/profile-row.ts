@@ -33,10 +33,15 @@ export async function profileRow(row: string, { svgPath, repository, seconds, pr
     await measuring(bench);
     print(`profiling ${row} for ${seconds} s`);
     await delay(SETTLE_MS);
-    const processes = await startAll(nodeProcesses(bench));
+    const processes = await ofLiving(nodeProcesses(bench), async (one) => {
+      await startProfile(one.pid);
+      return one;
+    });
     await delay(seconds * 1000);
-    const flames: Flame[] = [];
-    for (const { pid, title } of processes) flames.push({ title, tree: toCallTree(await stopProfile(pid)) });
+    const flames = await ofLiving(
+      processes,
+      async ({ pid, title }): Promise<Flame> => ({ title, tree: toCallTree(await stopProfile(pid)) }),
+    );
     await writeFile(svgPath, drawFlames(`${row}, ${seconds} s`, worthShowing(flames)));
     for (const { title, tree } of flames) print(`${title}: ${describe(tree, seconds)}`);
     print(`written to ${svgPath}`);
@@ -57,18 +62,20 @@ function worthShowing(flames: readonly Flame[]): readonly Flame[] {
     .toSorted((a, b) => b.tree.totalUs - a.tree.totalUs);
 }
 
-/** Those that are still there: helpers of the server come and go. */
-async function startAll(processes: readonly NodeProcess[]): Promise<readonly NodeProcess[]> {
-  const started: NodeProcess[] = [];
+/** One after the other, without those that have ended: helpers of the server come and go. */
+async function ofLiving<T>(
+  processes: readonly NodeProcess[],
+  work: (one: NodeProcess) => Promise<T>,
+): Promise<readonly T[]> {
+  const done: T[] = [];
   for (const one of processes) {
     try {
-      await startProfile(one.pid);
-      started.push(one);
+      done.push(await work(one));
     } catch (thrown) {
       if (existsSync(`/proc/${one.pid}`)) throw thrown;
     }
   }
-  return started;
+  return done;
 }
 
 /** Waits for the row to begin. */
