@@ -179,7 +179,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     log,
     reach,
   };
-  const destroySession = createDestroySession({ reaper, clock, reach });
+  const destroySession = createDestroySession({ records, reaper, clock, reach });
   const space = createSpace({ storage, activity, clock });
   const maker = createMaker({ registry, records, events, storage, space, clock, destroySession, reach });
   const parts = { maker, registry, records, storage, events, containers, runtime, health, templates, clock, log };

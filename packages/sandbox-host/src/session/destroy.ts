@@ -1,4 +1,5 @@
 import type { Clock } from "@turnbox/core";
+import type { Records } from "../record/records.ts";
 import type { ReceiptRow } from "../record/row.ts";
 import type { Reach } from "./crash-point.ts";
 import type { Reaper } from "./reaper.ts";
@@ -11,11 +12,17 @@ import { DESTROYED, type Session } from "./session.ts";
 export type DestroySession = (session: Session, receipt?: ReceiptRow) => Promise<void>;
 
 export function createDestroySession(deps: {
+  readonly records: Records;
   readonly reaper: Reaper;
   readonly clock: Clock;
   readonly reach: Reach;
 }): DestroySession {
   return async (session, receipt) => {
+    if (session.row.phase.kind === "destroying") {
+      // Whoever made it so removes it, and may have done so: nothing of it is changed any more.
+      if (receipt !== undefined) await deps.records.call("keepReceipt", receipt);
+      return;
+    }
     await session.commit(
       (row) =>
         row.phase.kind === "destroying" ? row : { ...row, phase: { kind: "destroying", sinceMs: deps.clock.nowMs() } },
