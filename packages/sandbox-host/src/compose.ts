@@ -333,7 +333,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
       await warm.abandon();
       await Promise.all([keeper[Symbol.asyncDispose](), reaper[Symbol.asyncDispose]()]);
       await Promise.all([ports[Symbol.asyncDispose](), networkWatch[Symbol.asyncDispose]()]);
-      await fileWorkers[Symbol.asyncDispose]();
+      await Promise.all([fileWorkers[Symbol.asyncDispose](), outputs[Symbol.asyncDispose]()]);
       await records[Symbol.asyncDispose]();
     },
     [Symbol.asyncDispose]: async () => {
@@ -345,7 +345,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
       const settled = await atMost(clock, SETTLE_MS, idle);
       await reaper[Symbol.asyncDispose]();
       await Promise.all([ports[Symbol.asyncDispose](), networkWatch[Symbol.asyncDispose]()]);
-      await fileWorkers[Symbol.asyncDispose]();
+      await Promise.all([fileWorkers[Symbol.asyncDispose](), outputs[Symbol.asyncDispose]()]);
       const frozen = await freezeSessions({ registry, runtime, log });
       if (settled === "ended" && frozen === "all_frozen")
         await recordCleanStop({ records, storage, log, bootId: boot.bootId });

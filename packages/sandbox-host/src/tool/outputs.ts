@@ -20,7 +20,7 @@ interface Kept {
  * The outputs of tool calls, running and ended a short while ago, for whoever joins them. They are bounded on disk, for
  * each session and for all; over the bound the oldest output of ended calls goes first, then a call's own oldest part.
  */
-export interface ToolOutputs {
+export interface ToolOutputs extends AsyncDisposable {
   /** The journal of a call that begins now; dispose it when the call has ended. */
   begin(session: Session, callId: string): { readonly journal: OutputJournal } & Disposable;
   /** Tells of the journal of a call that runs or begins, until disposed. */
@@ -28,6 +28,8 @@ export interface ToolOutputs {
   find(session: Session, callId: string): OutputJournal | undefined;
   /** Removes what has been kept long enough. */
   sweep(): Promise<void>;
+  /** Removes everything: no later service reads it. Nothing is written after the answer. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 export interface OutputLimits {
@@ -47,6 +49,7 @@ export function createToolOutputs(deps: {
   const followers = new Map<string, Set<(journal: OutputJournal) => void>>();
   let files = 0;
   let made: Promise<unknown> | undefined;
+  let state: "in_use" | "over" = "in_use";
 
   const placeOf = (session: Session, callId: string): string => `${session.row.token}/${callId}`;
   const used = (token?: string): number =>
@@ -70,7 +73,7 @@ export function createToolOutputs(deps: {
   const makeRoom = async (one: Kept, bytes: number): Promise<boolean> => {
     made ??= mkdir(directory, { recursive: true, mode: 0o700 });
     await made;
-    for (;;) {
+    while (state === "in_use") {
       const over = isOver(one, bytes);
       if (over === "no") {
         one.diskBytes += bytes;
@@ -85,6 +88,7 @@ export function createToolOutputs(deps: {
       if (freed === 0) return false;
       one.diskBytes -= freed;
     }
+    return false;
   };
 
   const sweep = async (): Promise<void> => {
@@ -140,5 +144,9 @@ export function createToolOutputs(deps: {
     },
     find: (session, callId) => kept.get(placeOf(session, callId))?.journal,
     sweep,
+    [Symbol.asyncDispose]: async () => {
+      state = "over";
+      await Promise.all([...kept].map(([place, one]) => remove(place, one)));
+    },
   };
 }
