@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { interleave, type Pace, timed } from "../run/sample.ts";
 import type { Bench } from "../run/bench.ts";
@@ -13,14 +14,27 @@ const BUSYBOX = ["/bin/busybox", "sh"];
 
 type Paced = Pick<Pace, "count" | "pauseMs" | "block"> & { readonly shell?: readonly string[] };
 
+/** How the command is given: as the one call of the protocol, or as a program of the client library does it. */
+type Way = "rpc" | "library";
+
 /** The same command over RPC and by bare `runsc exec`, in turns. */
-async function compare(bench: Bench, script: string, { shell, ...pace }: Paced): Promise<Measured> {
-  const [runsc, { turnbox }] = [await bench.runsc(), bench.server()];
+async function compare(
+  bench: Bench,
+  script: string,
+  { shell, way = "rpc", ...pace }: Paced & { readonly way?: Way },
+): Promise<Measured> {
+  const [runsc, { turnbox, host }] = [await bench.runsc(), bench.server()];
   await using sandbox = await turnbox.create();
+  const sessionId = sandbox.id.slice(sandbox.id.lastIndexOf(":") + 1);
+  const call = { sessionId, toolName: "bash", params: { cmd: script } };
+  const bash = {
+    rpc: () => host.tools.executeTool({ ...call, toolCallId: randomUUID() }),
+    library: () => sandbox.bash(script),
+  }[way];
   const id = await runsc.bundle();
   await runsc.run(id);
   try {
-    const ours = () => timed(() => sandbox.bash(script));
+    const ours = () => timed(bash);
     const floor = () => timed(() => runsc.exec(id, script, shell));
     return await interleave({ ours, floor }, { ...pace, signal: bench.signal });
   } finally {
@@ -30,7 +44,7 @@ async function compare(bench: Bench, script: string, { shell, ...pace }: Paced):
 
 const echoPaced: Row = {
   id: "exec.echo",
-  title: "bash `echo hi` over RPC, at the pace of an agent",
+  title: "ExecuteTool bash `echo hi`, at the pace of an agent",
   unit: "ms",
   server: "cold",
   floor: "runsc exec sh -c 'echo hi'",
@@ -40,7 +54,7 @@ const echoPaced: Row = {
 
 const echoBackToBack: Row = {
   id: "exec.echo-back-to-back",
-  title: "bash `echo hi` over RPC, without a pause",
+  title: "ExecuteTool bash `echo hi`, without a pause",
   unit: "ms",
   server: "cold",
   floor: "runsc exec sh -c 'echo hi'",
@@ -49,12 +63,22 @@ const echoBackToBack: Row = {
 
 const list: Row = {
   id: "exec.ls",
-  title: "bash `ls /` over RPC, at the pace of an agent",
+  title: "ExecuteTool bash `ls /`, at the pace of an agent",
   unit: "ms",
   server: "cold",
   floor: "runsc exec sh -c 'ls /'",
   bar: { kind: "at_most_ratio", value: 0.7 },
   measure: (bench) => compare(bench, "ls /", { count: bench.count(200, 10), pauseMs: AGENT_PAUSE_MS }),
+};
+
+const echoLibrary: Row = {
+  id: "exec.echo-library",
+  title: "bash `echo hi` by the client library, which follows every command as a stream",
+  unit: "ms",
+  server: "cold",
+  floor: "runsc exec sh -c 'echo hi'",
+  measure: (bench) =>
+    compare(bench, "echo hi", { count: bench.count(100, 10), pauseMs: AGENT_PAUSE_MS, way: "library" }),
 };
 
 const listBusybox: Row = {
@@ -104,4 +128,4 @@ const parallel: Row = {
   },
 };
 
-export const EXEC_ROWS = [echoPaced, echoBusybox, echoBackToBack, list, listBusybox, parallel] as const;
+export const EXEC_ROWS = [echoPaced, echoLibrary, echoBusybox, echoBackToBack, list, listBusybox, parallel] as const;
