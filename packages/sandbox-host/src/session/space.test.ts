@@ -70,6 +70,17 @@ describe("the space that a session takes", () => {
     expect(await space.recent(session)).toBe(2);
   });
 
+  it("is asked for anew after a look at a session that was being sealed", async () => {
+    await using rig = await createRig();
+    const session = await rig.add();
+    let asked = 0;
+    const usedBytes = () => Promise.resolve((asked += 1));
+    const space = createSpace({ ...rig, storage: { usedBytes } });
+    await rig.clock.advance(100);
+    expect([await space.of(session), await space.of(session)]).toEqual([1, 1]);
+    expect([await space.recent(session), await space.of(session)]).toEqual([1, 2]);
+  });
+
   it("shows as nothing where it cannot be read", async () => {
     await using rig = await createRig();
     const usedBytes = () => Promise.reject(new Error("no"));

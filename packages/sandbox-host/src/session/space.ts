@@ -9,7 +9,10 @@ export interface Space {
   of(session: Session): Promise<number>;
   /** Says that a session was made this moment: there is nothing of its own in it yet, which nobody has to ask for. */
   begin(session: Session): void;
-  /** As of the last seconds, in which a storage that writes in groups may not have counted everything either. */
+  /**
+   * As of the last seconds, for a session that is being sealed: a storage that writes in groups has not counted everything
+   * by then either. Whoever asks `of` after it gets what was counted.
+   */
   recent(session: Session): Promise<number>;
 }
 
@@ -31,30 +34,34 @@ export function createSpace(deps: {
 
   const look = async (session: Session): Promise<number> => {
     const atMs = deps.clock.monotonicMs();
-    try {
-      const bytes = await deps.storage.usedBytes(session.row.token, { signal: AbortSignal.timeout(TIMEOUT_MS) });
-      looked.set(session, { atMs, bytes });
-      if (deps.activity.idleMs(session) < IN_USE_MS) known.delete(session);
-      else known.set(session, { atMs, bytes });
-      return bytes;
-    } catch {
-      // It must not fail an operation that took place.
-      return 0;
-    }
+    const bytes = await deps.storage.usedBytes(session.row.token, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+    looked.set(session, { atMs, bytes });
+    return bytes;
   };
 
   return {
     begin: (session) => void known.set(session, { atMs: deps.clock.monotonicMs(), bytes: 0 }),
     of: async (session) => {
+      const atMs = deps.clock.monotonicMs();
       const last = known.get(session);
-      const ageMs = last === undefined ? Number.POSITIVE_INFINITY : deps.clock.monotonicMs() - last.atMs;
+      const ageMs = last === undefined ? Number.POSITIVE_INFINITY : atMs - last.atMs;
       if (last !== undefined && ageMs <= MAX_AGE_MS && deps.activity.idleMs(session) >= ageMs) return last.bytes;
-      return await look(session);
+      try {
+        const bytes = await look(session);
+        if (deps.activity.idleMs(session) < IN_USE_MS) known.delete(session);
+        else known.set(session, { atMs, bytes });
+        return bytes;
+      } catch {
+        // It must not fail an operation that took place.
+        return 0;
+      }
     },
     recent: async (session) => {
+      // Whoever asks so is about to have everything counted: what is read meanwhile is no answer to others.
+      known.delete(session);
       const last = looked.get(session);
       if (last !== undefined && deps.clock.monotonicMs() - last.atMs <= MAX_AGE_MS) return last.bytes;
-      return await look(session);
+      return await look(session).catch(() => 0);
     },
   };
 }
