@@ -78,7 +78,7 @@ const echoLibrary: Row = {
   server: "cold",
   floor: "runsc exec sh -c 'echo hi'",
   measure: (bench) =>
-    compare(bench, "echo hi", { count: bench.count(100, 10), pauseMs: AGENT_PAUSE_MS, way: "library" }),
+    compare(bench, "echo hi", { count: bench.count(60, 10), pauseMs: AGENT_PAUSE_MS, way: "library" }),
 };
 
 const listBusybox: Row = {
@@ -87,7 +87,7 @@ const listBusybox: Row = {
   unit: "ms",
   server: "cold",
   floor: "runsc exec busybox sh -c 'ls /'",
-  measure: (bench) => compare(bench, "ls /", { count: bench.count(100, 10), pauseMs: AGENT_PAUSE_MS, shell: BUSYBOX }),
+  measure: (bench) => compare(bench, "ls /", { count: bench.count(60, 10), pauseMs: AGENT_PAUSE_MS, shell: BUSYBOX }),
 };
 
 const echoBusybox: Row = {
@@ -97,7 +97,7 @@ const echoBusybox: Row = {
   server: "cold",
   floor: "runsc exec busybox sh -c 'echo hi'",
   measure: (bench) =>
-    compare(bench, "echo hi", { count: bench.count(100, 10), pauseMs: AGENT_PAUSE_MS, shell: BUSYBOX }),
+    compare(bench, "echo hi", { count: bench.count(60, 10), pauseMs: AGENT_PAUSE_MS, shell: BUSYBOX }),
 };
 
 const parallel: Row = {

@@ -49,6 +49,9 @@ const idle: Row = {
   },
 };
 
+/** So many sessions are made at once, which takes less time. */
+const AT_ONCE = 5;
+
 const density: Row = {
   id: "memory.density",
   title: "memory that the machine has less of, for each session, until 8 GiB are used",
@@ -60,13 +63,16 @@ const density: Row = {
     const beforeKib = availableKib();
     const made: Sandbox[] = [];
     const ours: number[] = [];
+    const add = async (): Promise<void> => {
+      const sandbox = await turnbox.create();
+      made.push(sandbox);
+      await sandbox.bash("echo hi");
+    };
     try {
       while (made.length < most && beforeKib - availableKib() < Math.min(DENSITY_KIB, beforeKib * 0.8)) {
         bench.signal.throwIfAborted();
-        const sandbox = await turnbox.create();
-        made.push(sandbox);
-        await sandbox.bash("echo hi");
-        if (made.length % 10 === 0 || made.length === most) ours.push((beforeKib - availableKib()) / made.length);
+        await Promise.all(Array.from({ length: Math.min(AT_ONCE, most - made.length) }, add));
+        ours.push((beforeKib - availableKib()) / made.length);
       }
       const usedMib = Math.round((beforeKib - availableKib()) / 1024);
       return {

@@ -119,7 +119,7 @@ const diff: Row = {
     const failures = changes.length < files ? [`it names ${changes.length} of ${files} files`] : [];
     const ours = () => timed(() => sandbox.diff({ from: number }));
     const floor = () => bareDiff(zfs, snapshot);
-    const pace = { count: bench.count(10, 2), signal: bench.signal, warmUp: 0 };
+    const pace = { count: bench.count(5, 2), signal: bench.signal, warmUp: 0 };
     return { ...(await interleave({ ours, floor }, pace)), failures };
   },
 };
