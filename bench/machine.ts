@@ -42,11 +42,10 @@ async function versionOf(program: string, args: readonly string[]): Promise<stri
   }
 }
 
-/** Only OpenZFS has a version of its own to tell. */
+/** Only OpenZFS has a version of its own to tell. The daemon of zfs-fuse need not run yet: a host starts it. */
 async function zfsVersion(): Promise<string> {
-  await versionOf("zpool", ["list"]);
   const own = await versionOf("zfs", ["version"]).catch(() => undefined);
-  return own ?? (await command("dpkg-query", ["-W", "-f", "zfs-fuse ${Version}", "zfs-fuse"]).catch(() => "zfs-fuse"));
+  return own ?? (await versionOf("dpkg-query", ["-W", "-f", "zfs-fuse ${Version}", "zfs-fuse"]));
 }
 
 export function describeInLines(machine: Machine): readonly string[] {
