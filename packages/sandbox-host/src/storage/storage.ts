@@ -65,6 +65,9 @@ export interface SessionSpec {
   readonly marks: Marks;
 }
 
+/** Another allowance for a session, which says what it was made from. */
+export type SessionBound = Pick<SessionSpec, "token" | "origin" | "quotaBytes">;
+
 /** A mounted head. `path` is the directory that holds the session's root filesystem. */
 export interface Head extends HeadRef {
   readonly path: string;
@@ -194,6 +197,11 @@ export interface Storage {
    * `STORAGE_UNAVAILABLE`. Where there are no mounts, it always stays.
    */
   createHead(spec: HeadSpec, call: StorageCall): Promise<Head>;
+  /**
+   * Gives a session that has only its first head, and nothing written to it, another allowance: from then on it is as if it
+   * had been made with it. Answers with the head and its bound.
+   */
+  boundSession(bound: SessionBound, call: StorageCall): Promise<Head>;
   /** Mounts the head if it is not; answers where. A mount whose daemon has died is `STORAGE_UNAVAILABLE`. */
   mountHead(head: HeadRef, call: StorageCall): Promise<Head>;
   /**

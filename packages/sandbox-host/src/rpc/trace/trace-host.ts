@@ -7,6 +7,7 @@ import type { Host } from "../host.ts";
 const STORAGE = [
   "createSession",
   "createHead",
+  "boundSession",
   "mountHead",
   "unmountHead",
   "destroyHead",

@@ -273,6 +273,15 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         checkMarks(spec.marks);
         return await addHead(sessionOf(world, spec.token), spec, "replace");
       }),
+    boundSession: (bound, call) =>
+      operate("boundSession", call, () => {
+        sessionOf(world, bound.token);
+        const present = headOf(world, { token: bound.token, generation: 1 });
+        const { refquotaBytes: _, ...unbounded } = present.head;
+        const refquotaBytes = firstRefquota(bound, originOf(world, bound.origin).referencedBytes);
+        present.head = { ...unbounded, ...(refquotaBytes === undefined ? {} : { refquotaBytes }) };
+        return Promise.resolve(present.head);
+      }),
     mountHead: (ref, call) =>
       operate("mountHead", call, () => {
         const head = headOf(world, ref);

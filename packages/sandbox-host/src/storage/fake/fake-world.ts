@@ -16,7 +16,8 @@ export interface FakeBase {
   readonly directory: string;
 }
 export interface FakeHead {
-  readonly head: Head;
+  /** Another bound is another head in the same place. */
+  head: Head;
   readonly marks: Marks;
   /** A promotion changes it. */
   origin: Origin;

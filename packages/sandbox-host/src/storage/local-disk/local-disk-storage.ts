@@ -278,6 +278,18 @@ export function createLocalDiskStorage(options: LocalDiskStorageOptions): Storag
         if ((await sessionRecord(spec.token)) === undefined) throw sessionNotFound();
         return await addHead(spec, call.signal);
       }),
+    boundSession: (bound, call) =>
+      inTurn(`session ${bound.token}`, call, async () => {
+        checkToken(bound.token);
+        const first = { token: bound.token, generation: 1 };
+        const record = await headRecord(first);
+        if (record === undefined) throw sessionNotFound();
+        const { refquotaBytes: _, ...unbounded } = record;
+        const refquotaBytes = firstRefquota(bound, (await originBase(bound.origin)).referencedBytes);
+        const refquota = refquotaBytes === undefined ? {} : { refquotaBytes };
+        await replaceRecord(join(headAt(first), "record.json"), { ...unbounded, ...refquota });
+        return await requireHead(first);
+      }),
     mountHead: (head, call) => inTurn(`session ${head.token}`, call, () => requireHead(head)),
     unmountHead: (head, call) =>
       inTurn(`session ${head.token}`, call, async () => {

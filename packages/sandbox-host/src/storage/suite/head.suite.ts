@@ -5,7 +5,7 @@ import { constants } from "node:os";
 import { join } from "node:path";
 import { describe, expect } from "@jest/globals";
 import { randomToken } from "@turnbox/core";
-import type { BaseRef, Origin } from "../storage.ts";
+import type { BaseRef, Head, Origin } from "../storage.ts";
 import { call, eventually, expectReason, MIB, test, writeNoise, type SuiteFixture } from "./suite-fixture.suite.ts";
 
 /** By number: Node has no name for it. */
@@ -150,7 +150,45 @@ export function headSuite(suite: SuiteFixture): void {
       expect((await newSession({ base, refquotaBytes: 1 })).refquotaBytes).toBe(referenced);
     });
 
+    test("is given, changed and taken away also after the session was made", async () => {
+      const base = await newBase({ big: "x".repeat(3 * MIB) });
+      const origin = { kind: "base", base } as const;
+      const { token, ...made } = await newSession({ base });
+      const asMade = await newSession({ base, quotaBytes: 8 * MIB });
+      for (const quotaBytes of [64 * MIB, 8 * MIB])
+        await suite.storage.boundSession({ token, origin, quotaBytes }, call);
+      const bounded = await suite.storage.boundSession({ token, origin, quotaBytes: 8 * MIB }, call);
+      expect(bounded).toEqual({ ...made, token, refquotaBytes: asMade.refquotaBytes });
+      expect(await suite.storage.mountHead(bounded, call)).toEqual(bounded);
+      expect(await suite.storage.boundSession({ token, origin }, call)).toEqual({ ...made, token });
+      await expectReason(suite.storage.boundSession({ token: randomToken(12), origin }, call), "SESSION_NOT_FOUND");
+    });
+
     if (suite.options.quota === "enforced") {
+      /** Writes and seals until one of both is refused; answers with the refusal. */
+      const fill = async (head: Head): Promise<unknown> => {
+        const rounds = async (): Promise<void> => {
+          for (let round = 0; round < 12; round += 1) {
+            await writeNoise(join(head.path, "big"), 7 * MIB);
+            await suite.storage.seal(head, `s${round}`, {}, call);
+            await rm(join(head.path, "big"));
+          }
+        };
+        return await rounds().catch((error: unknown) => error);
+      };
+
+      test("that was given later bounds the agent and its snapshots as one from the start", async () => {
+        const base = await newBase();
+        const [head, sealed] = [await newSession({ base }), await newSession({ base })];
+        const bound = { origin: { kind: "base", base }, quotaBytes: 8 * MIB } as const;
+        for (const { token } of [head, sealed]) await suite.storage.boundSession({ ...bound, token }, call);
+        await expect(writeNoise(join(head.path, "big"), 16 * MIB)).rejects.toMatchObject(EDQUOT);
+        await fill(sealed);
+        await eventually(() =>
+          expectReason(suite.storage.seal(sealed, "one_more", {}, call), "SNAPSHOT_SPACE_EXHAUSTED"),
+        );
+      });
+
       test("ends writing with EDQUOT, and deleting makes room again", async () => {
         const head = await newSession({ quotaBytes: 8 * MIB });
         await expect(writeNoise(join(head.path, "big"), 16 * MIB)).rejects.toMatchObject(EDQUOT);
@@ -161,15 +199,8 @@ export function headSuite(suite: SuiteFixture): void {
 
       test("of the whole session keeps snapshots from eating the pool", async () => {
         const head = await newSession({ quotaBytes: 8 * MIB });
-        const rounds = async (): Promise<void> => {
-          for (let round = 0; round < 12; round += 1) {
-            await writeNoise(join(head.path, "big"), 7 * MIB);
-            await suite.storage.seal(head, `s${round}`, {}, call);
-            await rm(join(head.path, "big"));
-          }
-        };
         // Whichever comes first: the refusal of the agent's write or of the seal.
-        const thrown: unknown = await rounds().catch((error: unknown) => error);
+        const thrown = await fill(head);
         expect(
           [EDQUOT, { reason: "SNAPSHOT_SPACE_EXHAUSTED" }].map((one) => expect.objectContaining(one)),
         ).toContainEqual(thrown);

@@ -151,7 +151,7 @@ export function mountOf({ layout }: ZfsRoom, head: HeadRef): MountTarget {
   return { dataset: layout.head(head), path: layout.headMount(head) };
 }
 
-function toHead({ layout }: ZfsRoom, { token, generation }: HeadRef, refquotaBytes: number | undefined): Head {
+export function toHead({ layout }: ZfsRoom, { token, generation }: HeadRef, refquotaBytes: number | undefined): Head {
   return {
     token,
     generation,

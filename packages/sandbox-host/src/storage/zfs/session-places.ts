@@ -1,8 +1,8 @@
 import type { ZfsRoom } from "./zfs-room.ts";
 
-/** What stays the same of a session's place while it is there. */
+/** What is known of a session's place without a look. */
 export interface SessionPlace {
-  /** The outer quota; 0 is no bound. It is given when the place is made and never again. */
+  /** The outer quota; 0 is no bound. Only this home's storage changes it. */
   readonly quotaBytes: number;
 }
 

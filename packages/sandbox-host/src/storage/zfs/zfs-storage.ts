@@ -4,6 +4,7 @@ import type { BaseRef, Storage, StorageCall } from "../storage.ts";
 import { createTurnstile } from "../turnstile.ts";
 import { createAdmission } from "./admission.ts";
 import { createBase, destroyBase, listBases } from "./bases.ts";
+import { boundSession } from "./bound-session.ts";
 import { changedPaths } from "./changed-paths.ts";
 import { findDaemon } from "./daemon.ts";
 import { collectHeads, shrinkSession } from "./dependencies.ts";
@@ -114,6 +115,7 @@ export function createZfsStorage(options: ZfsStorageOptions): Storage {
     destroyBase: (base, call) => ofBase(base, call, (r, c) => destroyBase(r, base, c)),
     createSession: (spec, call) => ofSession(spec.token, call, (r, c) => createSession(r, spec, c)),
     createHead: (spec, call) => ofSession(spec.token, call, (r, c) => createHead(r, spec, c)),
+    boundSession: (bound, call) => ofSession(bound.token, call, (r, c) => boundSession(r, bound, c)),
     mountHead: (head, call) => ofSession(head.token, call, (r, c) => mountHead(r, head, c)),
     unmountHead: (head, call) => ofSession(head.token, call, (r, c) => unmountHead(r, head, c)),
     destroyHead: (head, call) => ofSession(head.token, call, (r, c) => destroyHead(r, head, c)),

@@ -1,0 +1,41 @@
+import { checkToken, firstRefquota, sessionNotFound } from "../names.ts";
+import type { Head, SessionBound, StorageCall } from "../storage.ts";
+import { storageError } from "./failure.ts";
+import { toHead } from "./heads.ts";
+import { withOrigin } from "./origins.ts";
+import { findPlace } from "./session-places.ts";
+import type { ZfsRoom } from "./zfs-room.ts";
+
+/** The same two bounds that a session is made with: a refquota of the head and a wider quota of the place. */
+export async function boundSession(room: ZfsRoom, spec: SessionBound, { signal }: StorageCall): Promise<Head> {
+  checkToken(spec.token);
+  const { layout, places, limits } = room;
+  const first = { token: spec.token, generation: 1 };
+  if ((await findPlace(room, spec.token, signal)) === undefined) throw sessionNotFound();
+  const refquotaBytes = await withOrigin(room, spec.origin, {
+    signal,
+    need: "size",
+    work: ({ referencedBytes }) => Promise.resolve(firstRefquota(spec, referencedBytes ?? 0)),
+  });
+  const quotaBytes = Math.ceil((refquotaBytes ?? 0) * limits.quotaFactor);
+  places.delete(spec.token);
+  await setBound(room, { dataset: layout.session(spec.token), property: "quota", bytes: quotaBytes }, signal);
+  await setBound(room, { dataset: layout.head(first), property: "refquota", bytes: refquotaBytes ?? 0 }, signal);
+  places.set(spec.token, { quotaBytes });
+  return toHead(room, first, refquotaBytes);
+}
+
+async function setBound(
+  { zfs, datasets }: ZfsRoom,
+  bound: { readonly dataset: string; readonly property: "quota" | "refquota"; readonly bytes: number },
+  signal: AbortSignal,
+): Promise<void> {
+  const { dataset, property, bytes } = bound;
+  const doing = "bounding a session";
+  const isDone = async (probe: AbortSignal): Promise<boolean> =>
+    (await datasets.find(dataset, probe))?.[`${property}Bytes`] === bytes;
+  const args = ["set", `${property}=${bytes === 0 ? "none" : bytes}`, dataset];
+  const outcome = await zfs.change({ program: "zfs", args, doing, isDone }, signal);
+  if (outcome.kind === "done") return;
+  throw outcome.failure === "not-found" ? sessionNotFound() : storageError(doing, outcome);
+}
