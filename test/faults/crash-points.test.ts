@@ -17,6 +17,7 @@ import {
   script,
 } from "../support/host-calls.ts";
 import { expectConsistent, expectNothingLeft } from "../support/invariants.ts";
+import { poll } from "../support/process.ts";
 import { createRandom, IS_FULL, SEED, shuffled } from "../support/random.ts";
 
 /** How many points fit into a minute. */
@@ -34,7 +35,7 @@ afterAll(async () => {
   await rm(crashFile, { force: true });
 }, 120_000);
 
-type Operation = "create" | "seal" | "drop" | "rollback" | "fork" | "pause" | "resume" | "destroy";
+type Operation = "create" | "handover" | "seal" | "drop" | "rollback" | "fork" | "pause" | "resume" | "destroy";
 const operationOf = (point: CrashPoint): Operation => point.slice(0, point.indexOf(".")) as Operation;
 
 interface Scene {
@@ -48,6 +49,15 @@ const REQUESTS: Readonly<Record<Operation, (scene: Scene) => { readonly method: 
   create: ({ sessionId }) => ({
     method: "SessionService/CreateSession",
     body: { sessionId: `${sessionId}-new`, idempotencyKey: `${sessionId}-k` },
+  }),
+  handover: ({ sessionId }) => ({
+    method: "SessionService/CreateSession",
+    body: {
+      sessionId: `${sessionId}-new`,
+      idempotencyKey: `${sessionId}-k`,
+      quotaBytes: "16777216",
+      networkPolicy: { allowOutbound: true },
+    },
   }),
   seal: ({ sessionId }) => ({ method: "SnapshotService/TurnComplete", body: { sessionId, turnKey: "k" } }),
   drop: ({ sessionId, sealed }) => ({
@@ -85,7 +95,18 @@ async function setUp(point: CrashPoint): Promise<Scene> {
     await fork(host, sessionId, { childSessionIds: [`${sessionId}-child`], count: 1 });
   }
   if (operationOf(point) === "resume") await host.call("SessionService/PauseSession", { sessionId });
+  if (operationOf(point) === "handover") await standReady();
   return { sessionId, sealed };
+}
+
+/** Has a session stand ready, which a hand-over needs and every other point can do without. */
+async function standReady(): Promise<void> {
+  await host.stop();
+  await host.start({ TURNBOX_WARM_NETWORK_SESSIONS: "1" });
+  await poll("a session to stand ready", async () => {
+    const { warmSessions } = await host.call("HostService/GetStats");
+    return warmSessions === 1 ? true : undefined;
+  });
 }
 
 describe(`kill -9 of the host at (seed ${SEED})`, () => {
@@ -177,6 +198,7 @@ async function checkDoneOnce(
   expect(turns).toEqual([...new Set(turns)].sort((a, b) => a - b));
   switch (operation) {
     case "create":
+    case "handover":
       expect(ids.filter((id) => id === `${sessionId}-new`)).toHaveLength(1);
       return;
     case "seal":

@@ -40,8 +40,8 @@ export interface TestHost extends AsyncDisposable {
   kill(): Promise<void>;
   /** Ends it if it runs, by SIGTERM, and waits. */
   stop(): Promise<void>;
-  /** Starts it on the same data. Answers when it serves, with how long that took. */
-  start(): Promise<{ readonly servedAfterMs: number }>;
+  /** Starts it on the same data, with these variables beside its own. Answers when it serves, with how long that took. */
+  start(env?: Readonly<Record<string, string>>): Promise<{ readonly servedAfterMs: number }>;
 }
 
 export interface TestHostOptions {
@@ -85,9 +85,10 @@ export async function startHost(options: TestHostOptions = {}): Promise<TestHost
     const details = answer["details"] as readonly { readonly debug?: { readonly reason?: string } }[] | undefined;
     throw new Refusal(method, details?.[0]?.debug?.reason ?? String(answer["code"]), String(answer["message"]));
   };
-  const start = async (): Promise<{ readonly servedAfterMs: number }> => {
+  const start: TestHost["start"] = async (more) => {
     const begunMs = performance.now();
-    current = await launch(command[0] ?? "", args, environment(home, { TURNBOX_NO_APT: "1", ...options.env }));
+    const env = environment(home, { TURNBOX_NO_APT: "1", ...options.env, ...more });
+    current = await launch(command[0] ?? "", args, env);
     return { servedAfterMs: performance.now() - begunMs };
   };
   const stop = async (): Promise<void> => {

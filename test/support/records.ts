@@ -1,9 +1,16 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
+export interface SeenRow {
+  readonly id: string;
+  readonly token: string;
+  readonly container: string | null;
+  readonly phase: { readonly kind: string; readonly readyIn?: string };
+}
+
 /** What a host has written down, read beside the running host. */
 export interface SeenRecords {
-  readonly sessions: readonly { readonly id: string; readonly token: string; readonly container: string | null }[];
+  readonly sessions: readonly SeenRow[];
   readonly snapshots: readonly { readonly id: string; readonly token: string; readonly name: string }[];
   readonly husks: readonly string[];
   readonly intents: readonly unknown[];

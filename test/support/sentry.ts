@@ -13,7 +13,11 @@ export function containerOf(host: TestHost, sessionId: string): string {
 
 /** The pids of a session's sandbox on the machine, by runsc's state file. */
 export function sandboxPids(host: TestHost, sessionId: string): { readonly sentry: number; readonly gofer: number } {
-  const id = containerOf(host, sessionId);
+  return containerPids(host, containerOf(host, sessionId));
+}
+
+/** The same of a container. */
+export function containerPids(host: TestHost, id: string): { readonly sentry: number; readonly gofer: number } {
   const path = join(host.dataDirectory, "containers/runsc", `${id}_sandbox:${id}.state`);
   const state = JSON.parse(readFileSync(path, "utf8")) as { sandbox: { pid: number }; goferPid: number };
   return { sentry: state.sandbox.pid, gofer: state.goferPid };

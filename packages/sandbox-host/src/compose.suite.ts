@@ -32,6 +32,8 @@ export interface RestartOptions {
   readonly whileDown?: (directory: string) => Promise<void>;
   /** Which boot of the machine it finds; the same one unless given. */
   readonly bootId?: string;
+  /** What it is told otherwise than before. */
+  readonly config?: Partial<HostConfig>;
 }
 
 export const HOME: Principal = { kind: "home", tenant: "default", verbs: [] };
@@ -75,9 +77,10 @@ async function start(world: World, parts: TestParts = {}): Promise<TestHost> {
   );
   await composed.recovered;
   const { host } = composed;
-  const startAgain = async ({ whileDown, bootId }: RestartOptions = {}): Promise<TestHost> => {
+  const startAgain = async ({ whileDown, bootId, config }: RestartOptions = {}): Promise<TestHost> => {
     await whileDown?.(directory);
-    return await start({ ...world, storage: storage.restarted() }, bootId === undefined ? {} : { bootId });
+    const next = { ...world, storage: storage.restarted(), config: { ...world.config, ...config } };
+    return await start(next, bootId === undefined ? {} : { bootId });
   };
   return {
     host,

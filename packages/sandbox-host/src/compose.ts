@@ -149,7 +149,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const composing = Promise.withResolvers<undefined>();
   const recovering = { registry, records, events, storage, runtime, reaper, settle, clock, log };
   const [recovery] = await Promise.all([
-    recoverSessions({ ...recovering, composed: composing.promise }, call),
+    recoverSessions({ ...recovering, bootId: boot.bootId, composed: composing.promise }, call),
     templates.build(MINI, (directory) => fillMini(directory, { sources, runner, ...call }), call),
   ]);
   const reconcilingMs = clock.monotonicMs();
@@ -182,8 +182,9 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const destroySession = createDestroySession({ records, reaper, clock, reach });
   const space = createSpace({ storage, activity, clock });
   const maker = createMaker({ registry, records, events, storage, space, clock, destroySession, reach });
-  const parts = { maker, registry, records, storage, events, containers, runtime, health, templates, clock, log };
-  const warm = startWarmPool({ ...parts, defaults, config, recovered }, call);
+  const parts = { maker, registry, records, storage, events, containers, runtime, network, health, templates };
+  const start = { ...parts, defaults, config, left: recovery.ready, recovered, bootId: boot.bootId, reach, clock, log };
+  const warm = startWarmPool(start, call);
   const pauseSession = createPauseSession({ runtime, containers, intents, clock, log, reach });
   const { pauseDrainTimeout: drainTimeoutMs, healthCheckInterval: intervalMs } = config;
   const expiry = createExpiry({

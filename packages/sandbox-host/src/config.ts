@@ -97,6 +97,13 @@ export const HOST_SETTINGS = {
     min: 0,
     max: 1000,
   }),
+  warmNetworkSessions: setting.int({
+    env: "TURNBOX_WARM_NETWORK_SESSIONS",
+    description: "How many more stand ready, for each template in use, in a network that leads nowhere yet.",
+    default: 0,
+    min: 0,
+    max: 1000,
+  }),
   warmRefillDelay: setting.durationMs({
     env: "TURNBOX_WARM_REFILL_DELAY",
     description: "How long after a create the next session is made ready.",

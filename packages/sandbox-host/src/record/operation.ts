@@ -137,6 +137,8 @@ export const operations = {
       if (input.receipt !== undefined) putReceipt(db, input.receipt);
     },
   ),
+  /** A session begins to stand ready, or to be handed over or removed. A power cut leaves none ready in any case. */
+  noteReadiness: operation("normal", updateSession),
   /** A session that was made under another name becomes what its row says, and usable. */
   handOverSession: operation(
     "full",

@@ -4,7 +4,11 @@ import type { BaseRef } from "../storage/storage.ts";
 
 /** What a session is doing, with the data that only this phase has. */
 export type Phase =
-  | { readonly kind: "creating" }
+  | {
+      readonly kind: "creating";
+      /** The boot of the machine in which it stands ready for a create to come, untouched; absent where it does not. */
+      readonly readyIn?: string;
+    }
   | { readonly kind: "active" }
   | {
       readonly kind: "paused";

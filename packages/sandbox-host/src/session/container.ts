@@ -1,7 +1,7 @@
 import { randomToken, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Network } from "../network/network.ts";
-import { needsNetwork } from "../network/policy.ts";
+import { DENY_ALL, needsNetwork } from "../network/policy.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { HeadRef, Storage } from "../storage/storage.ts";
 import type { Session } from "./session.ts";
@@ -23,11 +23,11 @@ export interface Containers {
   ensure(session: Session, call: Call): Promise<string>;
   /**
    * Boots a container on a head that is not live yet, under an id that the caller has made durable. A head that the
-   * caller knows to be mounted comes with its path.
+   * caller knows to be mounted comes with its path. `always`: in a network also where the policy allows nothing yet.
    */
   boot(
     session: Session,
-    at: { readonly head: HeadRef; readonly id: string; readonly path?: string },
+    at: { readonly head: HeadRef; readonly id: string; readonly path?: string; readonly network?: "always" },
     call: Call,
   ): Promise<void>;
   /** Takes over a container that the caller booted and committed. */
@@ -60,10 +60,13 @@ export function createContainers(deps: {
   const losing = new WeakMap<Session, Promise<void>>();
   const newId = (): string => randomToken(CONTAINER_ID_LENGTH);
 
-  const boot: Containers["boot"] = async (session, { head, id, path: mounted }, call) => {
+  const boot: Containers["boot"] = async (session, { head, id, path: mounted, network: wanted }, call) => {
     const path = mounted ?? (await storage.mountHead(head, call)).path;
     const { limits, networkPolicy } = session.row;
-    const attached = needsNetwork(networkPolicy) ? { network: await network.attach(id, networkPolicy, call) } : {};
+    const attached =
+      wanted === "always" || needsNetwork(networkPolicy)
+        ? { network: await network.attach(id, networkPolicy ?? DENY_ALL, call) }
+        : {};
     await runtime.start({ id, rootPath: path, hostname: "turnbox", limits, ...attached }, call);
   };
 

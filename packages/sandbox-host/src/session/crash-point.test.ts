@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "@jest/globals";
+import type { HostConfig } from "../config.ts";
 import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
 import {
   deleteSnapshot,
@@ -15,17 +17,30 @@ import type { Session } from "./session.ts";
 
 const pause = { expectedGeneration: undefined, late: "refuse", drainTimeoutMs: 0, cause: "request" } as const;
 
+const networkPolicy = {
+  allowPublicIngress: false,
+  allowOutbound: true,
+  allowList: ["example.org"],
+  denyList: [],
+  required: false,
+};
+/** Only hand-overs need sessions that stand ready; none is made anew meanwhile. */
+const configOf = (operation: Operation): Partial<HostConfig> =>
+  operation === "handover" ? { warmSessions: 1, warmNetworkSessions: 1, warmRefillDelay: 3_600_000 } : {};
+
 interface Scene {
   readonly session: Session;
   /** Turns that were answered: their ids, oldest first. */
   readonly sealed: readonly string[];
 }
 
-type Operation = "create" | "seal" | "drop" | "rollback" | "fork" | "pause" | "resume" | "destroy";
+type Operation = "create" | "handover" | "seal" | "drop" | "rollback" | "fork" | "pause" | "resume" | "destroy";
 
 /** What is done when the crash comes. Each may be done again afterwards, as a caller without an answer does. */
 const OPERATIONS: Readonly<Record<Operation, (test: TestHost, scene: Scene) => Promise<unknown>>> = {
   create: (test) => test.create({ sessionId: "new", idempotencyKey: "k" }),
+  handover: (test) =>
+    test.create({ sessionId: "new", idempotencyKey: "k", limits: { cpus: 2 }, quotaBytes: 1_000_000, networkPolicy }),
   seal: (test, { session }) =>
     test.host.completeTurn(
       session,
@@ -50,17 +65,15 @@ describe("a crash at", () => {
     const operation = operationOf(point);
     const reached = Promise.withResolvers<undefined>();
     let armed = false;
-    const before = await startTestHost(
-      {},
-      {
-        reach: async (now) => {
-          if (!armed || now !== point) return;
-          reached.resolve(undefined);
-          // Nothing after this point ever happens.
-          await new Promise(() => undefined);
-        },
+    const before = await startTestHost(configOf(operation), {
+      reach: async (now) => {
+        if (!armed || now !== point) return;
+        reached.resolve(undefined);
+        // Nothing after this point ever happens.
+        await new Promise(() => undefined);
       },
-    );
+    });
+    if (operation === "handover") await eventually(() => before.host.warm.stats().ready === 2);
     const session = await before.create({ sessionId: "s" });
     const sealed = [await writeAndSeal(before, session, "one"), await writeAndSeal(before, session, "two")];
     if (point === "destroy.shrunk") await forkInto(before, session, { childIds: ["child"] });
@@ -89,7 +102,7 @@ describe("a crash at", () => {
 /** How many sessions there are when the operation has been done, once. */
 function expectedSize(point: CrashPoint): number {
   if (point === "destroy.shrunk") return 1;
-  const sizes: Partial<Record<Operation, number>> = { create: 2, fork: 3, destroy: 0 };
+  const sizes: Partial<Record<Operation, number>> = { create: 2, handover: 2, fork: 3, destroy: 0 };
   return sizes[operationOf(point)] ?? 1;
 }
 
@@ -111,14 +124,14 @@ async function checkSession(
 
 async function checkNothingLeft(test: TestHost): Promise<void> {
   expect(await test.host.records.call("listIntents", null)).toEqual([]);
-  const sessions = await test.host.records.call("listSessions", null);
-  const husks = await test.host.records.call("listHusks", null);
-  const tokens = [...sessions, ...husks].map(({ token }) => token).sort();
-  expect((await test.storage.inventory({ signal: SIGNAL })).map(({ token }) => token).sort()).toEqual(tokens);
-  const containers = sessions.flatMap(({ container }) => container ?? []);
   await eventually(async () => {
+    const sessions = await test.host.records.call("listSessions", null);
+    const husks = await test.host.records.call("listHusks", null);
+    const recorded = [...sessions, ...husks].map(({ token }) => token).sort();
+    const stored = (await test.storage.inventory({ signal: SIGNAL })).map(({ token }) => token).sort();
+    const containers = sessions.flatMap(({ container }) => container ?? []);
     const running = await test.runtime.list({ signal: SIGNAL });
-    return running.every((id) => containers.includes(id));
+    return isDeepStrictEqual(recorded, stored) && running.every((id) => containers.includes(id));
   });
 }
 

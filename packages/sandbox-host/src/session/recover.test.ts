@@ -7,7 +7,18 @@ import { createRegistry, type Registry } from "./registry.ts";
 import { CALL, createRig, type Rig, snapshotOf } from "./rig.suite.ts";
 import type { Session } from "./session.ts";
 
+const BOOT = "this-boot";
 const nothing: SettleIntent = () => Promise.resolve();
+
+const CREATING = { phase: { kind: "creating" } } as const;
+
+/** A session that stands ready, booted. */
+async function standing(rig: Rig, more: { readonly readyIn?: string } = { readyIn: BOOT }): Promise<Session> {
+  const container = rig.containers.newId();
+  const session = await rig.add({ phase: { kind: "creating", ...more }, container });
+  await rig.containers.boot(session, { head: session.head, id: container }, CALL);
+  return session;
+}
 
 /** What a restart does on the records and files of the rig, with a registry of its own. */
 async function restart(
@@ -27,14 +38,27 @@ async function restart(
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
   const recovery = await recoverSessions(
-    { ...rig, settle: nothing, composed: Promise.resolve(), ...more, registry, reaper },
+    { ...rig, settle: nothing, bootId: BOOT, composed: Promise.resolve(), ...more, registry, reaper },
     CALL,
   );
   more.onServed?.(registry);
-  return { ...(await recovery.done), registry, removed };
+  return { ...(await recovery.done), ready: recovery.ready, registry, removed };
 }
 
 describe("recoverSessions", () => {
+  it("leaves sessions to the pool that stand ready in this boot on files that are there, and removes other unfinished ones", async () => {
+    await using rig = await createRig();
+    const [ready, lost] = [await standing(rig), await standing(rig)];
+    const others = [await standing(rig, { readyIn: "another-boot" }), await standing(rig, {}), await rig.add(CREATING)];
+    await rig.records.call("noteLostHeads", [lost.head]);
+    const { registry, removed, quarantined, ready: left } = await restart(rig);
+    expect(left.map(({ token }) => token)).toEqual([ready.row.token]);
+    expect(removed.map(({ row }) => row.id)).toEqual([lost, ...others].map(({ row }) => row.id));
+    expect(registry.find(ready.row.id)).toBeUndefined();
+    expect(quarantined).toEqual([]);
+    expect(await rig.runtime.list(CALL)).toContain(ready.row.container);
+  });
+
   it("quarantines files without a record, and knows husks for what they are", async () => {
     await using rig = await createRig();
     const [husk, stray, kept] = [await rig.add(), await rig.add(), await rig.add()];

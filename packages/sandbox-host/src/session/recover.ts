@@ -10,6 +10,7 @@ import type { SettleIntent } from "./intent.ts";
 import type { Reaper } from "./reaper.ts";
 import type { Registry } from "./registry.ts";
 import { createSession, type Session } from "./session.ts";
+import { isReady, type WarmMember } from "./warm-member.ts";
 
 interface Deps {
   readonly registry: Registry;
@@ -19,6 +20,8 @@ interface Deps {
   readonly events: SessionEvents;
   readonly reaper: Reaper;
   readonly settle: SettleIntent;
+  /** Which boot of the machine this is. */
+  readonly bootId: string;
   /** Settles when the service is about to serve; the long look at the storage waits for that. */
   readonly composed: Promise<void>;
   readonly clock: Clock;
@@ -30,6 +33,8 @@ interface Call {
 }
 
 export interface Recovery {
+  /** Sessions that stood ready under an earlier service, in this boot, on files that are not lost. Nobody else sees them. */
+  readonly ready: readonly WarmMember[];
   /** Settles when everything that an earlier service left has been looked at. Never rejects. */
   readonly done: Promise<Recovered>;
 }
@@ -45,7 +50,8 @@ const LANES = 8;
 /**
  * What a start does: joins what is there (datasets, containers) with the records, ends containers that belong to nobody,
  * finishes or undoes what was cut off, and takes up removals again. Containers of living sessions stay; what an earlier
- * service ran in them and waited for is ended. Datasets without a record are reported, never destroyed.
+ * service ran in them and waited for is ended. Datasets without a record are reported, never destroyed. Sessions that stand
+ * ready are left to the pool.
  *
  * It answers when all sessions are known, from the records alone, so that they can be served; the rest goes on behind
  * it. What was cut off in a session is ended before anything else in its serial order, and its tools wait for that and
@@ -55,10 +61,20 @@ const LANES = 8;
 export async function recoverSessions(deps: Deps, call: Call): Promise<Recovery> {
   const { registry, records, clock } = deps;
   const startedMs = clock.nowMs();
-  const [rows, intents] = await Promise.all([records.call("listSessions", null), records.call("listIntents", null)]);
+  const [rows, intents, lostHeads] = await Promise.all([
+    records.call("listSessions", null),
+    records.call("listIntents", null),
+    records.call("listLostHeads", null),
+  ]);
   const intentByToken = new Map(intents.map((intent) => [intent.token, intent]));
+  const lost = new Set(lostHeads.map(({ token }) => token));
   const returning: Returning[] = [];
+  const ready: WarmMember[] = [];
   for (const row of rows) {
+    if (isReady(row, deps.bootId) && !lost.has(row.token)) {
+      ready.push(row);
+      continue;
+    }
     const session = createSession(row, deps);
     registry.add(session);
     if (row.phase.kind === "creating")
@@ -70,7 +86,7 @@ export async function recoverSessions(deps: Deps, call: Call): Promise<Recovery>
       returning.push(queueReturn(deps, { session, intent: intentByToken.get(row.token) }, call));
     }
   }
-  return { done: finish(deps, { returning, startedMs }, call) };
+  return { ready, done: finish(deps, { returning, startedMs }, call) };
 }
 
 /** A session that is brought back when its turn comes; until then it waits at the head of its serial order. */

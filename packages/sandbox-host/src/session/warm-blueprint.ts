@@ -1,9 +1,11 @@
 import { newSessionId } from "@turnbox/core";
+import { DENY_ALL } from "../network/policy.ts";
 import type { BaseRef } from "../storage/storage.ts";
 import type { Blueprint } from "./make.ts";
+import type { WarmKind } from "./warm-member.ts";
 
-/** Nobody's session yet: its name is random, and no tenant has the empty name. */
-export function warmBlueprint(base: BaseRef): Omit<Blueprint, "quotaBytes" | "limits"> {
+/** Nobody's session yet: its name is random, and no tenant has the empty name. A network of its own leads nowhere. */
+export function warmBlueprint(base: BaseRef, kind: WarmKind): Omit<Blueprint, "quotaBytes" | "limits"> {
   return {
     id: newSessionId(),
     tenant: "",
@@ -13,7 +15,7 @@ export function warmBlueprint(base: BaseRef): Omit<Blueprint, "quotaBytes" | "li
     env: {},
     time: { ttlMs: null, idleTimeoutMs: null, onTimeout: "destroy" },
     ports: [],
-    networkPolicy: null,
+    networkPolicy: kind === "networked" ? DENY_ALL : null,
     forkedFrom: null,
     refquotaBytes: null,
     turnCounter: 0,

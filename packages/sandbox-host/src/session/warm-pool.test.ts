@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "@jest/globals";
 import { createManualClock } from "@turnbox/core/testing";
+import type { NetworkPolicy } from "../network/policy.ts";
 import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
 
 const WARM = { warmSessions: 2, warmRefillDelay: 0, warmRefillRate: 1000 };
@@ -13,6 +14,13 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
     await delay(5);
   }
 }
+const allow = (...allowList: readonly string[]): NetworkPolicy => ({
+  allowPublicIngress: false,
+  allowOutbound: true,
+  allowList,
+  denyList: [],
+  required: false,
+});
 const isFull =
   ({ host }: TestHost) =>
   (): boolean =>
@@ -26,6 +34,7 @@ describe("sessions that stand ready", () => {
     expect((await test.runtime.list(CALL)).length).toBe(2);
     const stays = await test.host.records.call("listSessions", null);
     expect(stays.map(({ phase, tenant }) => [phase.kind, tenant])).toEqual(Array(2).fill(["creating", ""]));
+    expect(stays.every(({ phase }) => phase.kind === "creating" && phase.readyIn !== undefined)).toBe(true);
   });
 
   it("become what a create asks for, under its own name, with their container", async () => {
@@ -69,21 +78,56 @@ describe("sessions that stand ready", () => {
     expect(test.host.warm.stats().hits).toBe(1);
   });
 
-  it("are not used for other bounds of files, for networks, and where none is left", async () => {
+  it("are used as long as there are any, and creates are made the ordinary way where none is left", async () => {
     await using test = await startTestHost({ ...WARM, warmRefillDelay: 3_600_000 });
     await until(isFull(test));
-    await test.create({ quotaBytes: 1_000_000 });
-    const networkPolicy = {
-      allowPublicIngress: false,
-      allowOutbound: true,
-      allowList: ["example.org"],
-      denyList: [],
-      required: false,
-    };
-    await test.create({ networkPolicy });
-    expect(test.host.warm.stats()).toEqual({ ready: 2, hits: 0, misses: 2 });
+    await test.create({ networkPolicy: allow("example.org") });
+    expect(test.host.warm.stats()).toEqual({ ready: 2, hits: 0, misses: 1 });
     await Promise.all([test.create(), test.create(), test.create()]);
-    expect(test.host.warm.stats()).toEqual({ ready: 0, hits: 2, misses: 3 });
+    expect(test.host.warm.stats()).toEqual({ ready: 0, hits: 2, misses: 2 });
+  });
+
+  it("get the bound of files that a create asks for", async () => {
+    await using test = await startTestHost(WARM);
+    await until(isFull(test));
+    const { row } = await test.create({ quotaBytes: 1_000_000 });
+    const [base] = await test.host.templates.list(CALL);
+    expect(row.quotaBytes).toBe(1_000_000);
+    expect(row.refquotaBytes).toBe((base?.referencedBytes ?? 0) + 1_000_000);
+    const head = await test.storage.mountHead({ token: row.token, generation: 1 }, CALL);
+    expect(head.refquotaBytes).toBe(row.refquotaBytes);
+    expect(test.host.warm.stats()).toMatchObject({ hits: 1, misses: 0 });
+  });
+
+  it("that cannot be given what is wanted go, and the create is made the ordinary way", async () => {
+    await using test = await startTestHost({ ...WARM, warmNetworkSessions: 1, warmRefillDelay: 3_600_000 });
+    await until(() => test.host.warm.stats().ready === 3);
+    test.storage.faults.failNext("boundSession", { error: new Error("not now") });
+    const bounded = await test.create({ quotaBytes: 1_000_000 });
+    expect(bounded.row.container).toBeNull();
+    test.network.failNext(new Error("not now"));
+    const networked = await test.create({ networkPolicy: allow("example.org") });
+    expect(networked.row.container).toBeNull();
+    expect(test.host.warm.stats()).toEqual({ ready: 1, hits: 0, misses: 2 });
+    await until(async () => (await test.runtime.list(CALL)).length === 1);
+    await until(async () => (await test.storage.presence(CALL)).length === 3);
+    expect((await test.bash(bounded, "write a.txt hello")).exitCode).toBe(0);
+  });
+
+  it("stand ready with a network, too, which leads nowhere until a create has said where to", async () => {
+    await using test = await startTestHost({ ...WARM, warmNetworkSessions: 1, warmRefillDelay: 3_600_000 });
+    await until(() => test.host.warm.stats().ready === 3);
+    const [member = ""] = test.network.policies.keys();
+    expect(test.network.policies.size).toBe(1);
+    expect(test.network.connect(member, "example.org")).toBe("refused");
+    const plain = await test.create();
+    const closed = await test.create({ networkPolicy: { ...allow(), allowOutbound: false } });
+    for (const { row } of [plain, closed]) expect(test.network.isAttached(row.container ?? "")).toBe(false);
+    const { row } = await test.create({ networkPolicy: allow("example.org") });
+    expect(row.container).toBe(member);
+    expect(test.network.connect(member, "example.org")).toBe("connected");
+    expect(test.network.connect(member, "example.com")).toBe("refused");
+    expect(test.host.warm.stats()).toEqual({ ready: 0, hits: 3, misses: 0 });
   });
 
   it("are passed over where their sandbox has died", async () => {
@@ -129,18 +173,6 @@ describe("sessions that stand ready", () => {
     await soon(() => containers.every((id) => said(id) >= 4));
   });
 
-  it("go with the service, and those that a crash left go at the next start", async () => {
-    const first = await startTestHost(WARM);
-    await until(isFull(first));
-    const left = await first.runtime.list(CALL);
-    await using second = await first.restart();
-    await until(isFull(second));
-    await until(async () => (await second.runtime.list(CALL)).every((id) => !left.includes(id)));
-    await until(async () => (await second.storage.presence(CALL)).length === WARM.warmSessions);
-    const created = await second.create();
-    expect(left).not.toContain(created.row.container);
-  });
-
   it("give way while the storage is short of space, also where nobody creates anything, and come back after it", async () => {
     const clock = createManualClock();
     await using test = await startTestHost(WARM, { clock });
@@ -152,7 +184,7 @@ describe("sessions that stand ready", () => {
     await soon(isFull(test));
     test.storage.setStatus({ state: "online", detail: "ONLINE", sizeBytes: 100, usedBytes: 90, availableBytes: 10 });
     await soon(() => test.host.warm.stats().ready === 0);
-    expect(await test.runtime.list(CALL)).toEqual([]);
+    await until(async () => (await test.runtime.list(CALL)).length === 0);
     test.storage.setStatus(undefined);
     await soon(isFull(test));
   });
