@@ -1,4 +1,5 @@
 export { type Clock, systemClock } from "./clock/clock.ts";
+export { setAlarm } from "./clock/alarm.ts";
 export { createDeadline, type Deadline, type DeadlineOptions } from "./clock/deadline.ts";
 export { type LinkedSignal, linkSignals } from "./clock/linked-signal.ts";
 export { createChildCommandRunner } from "./command/child-command-runner.ts";

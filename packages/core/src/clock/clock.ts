@@ -6,6 +6,8 @@ export interface Clock {
   monotonicMs(): number;
   /** Resolves after `ms`, or rejects with the signal's reason. */
   sleep(ms: number, options?: { readonly signal?: AbortSignal }): Promise<void>;
+  /** What `setAlarm` does, where the clock can do it with less than a sleep. */
+  alarm?(ms: number, ring: () => void): () => void;
 }
 
 /** The longest wait of one timer: Node fires at once where a delay does not fit into 31 bits. */
@@ -20,6 +22,19 @@ export const systemClock: Clock = {
     for (let leftMs = ms; leftMs > 0; leftMs = endMs - performance.now()) {
       await wait(Math.min(leftMs, MAX_TIMER_MS), signal);
     }
+  },
+  alarm: (ms, ring) => {
+    let leftMs = ms;
+    const set = (): NodeJS.Timeout => setTimeout(wake, Math.min(leftMs, MAX_TIMER_MS));
+    const wake = (): void => {
+      leftMs -= MAX_TIMER_MS;
+      if (leftMs > 0) timer = set();
+      else ring();
+    };
+    let timer = set();
+    return () => {
+      clearTimeout(timer);
+    };
   },
 };
 

@@ -1,3 +1,4 @@
+import { setAlarm } from "./alarm.ts";
 import type { Clock } from "./clock.ts";
 import { linkSignals } from "./linked-signal.ts";
 
@@ -13,24 +14,17 @@ export interface DeadlineOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Nobody sees it: a reason of its own would be made, with its stack, each time. */
-const DISPOSED = new Error("the deadline is no longer needed");
-
 /** Aborts with a `TimeoutError` after `ms` of the given clock, as `AbortSignal.timeout` does of the real one. */
 export function createDeadline({ clock, ms, signal }: DeadlineOptions): Deadline {
   const linked = linkSignals(signal === undefined ? [] : [signal]);
-  const over = new AbortController();
-  clock.sleep(ms, { signal: over.signal }).then(
-    () => {
-      linked.abort(new DOMException("the deadline passed", "TimeoutError"));
-    },
-    () => undefined,
-  );
+  const turnOff = setAlarm(clock, ms, () => {
+    linked.abort(new DOMException("the deadline passed", "TimeoutError"));
+  });
   return {
     signal: linked.signal,
     [Symbol.dispose]: () => {
       linked[Symbol.dispose]();
-      over.abort(DISPOSED);
+      turnOff();
     },
   };
 }

@@ -1,4 +1,5 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, constants, type OutgoingHttpHeaders } from "node:http2";
+import { setAlarm } from "../clock/alarm.ts";
 import type { Clock } from "../clock/clock.ts";
 
 export interface Http2LineTimes {
@@ -6,9 +7,6 @@ export interface Http2LineTimes {
   readonly pingIntervalMs: number;
   readonly pingTimeoutMs: number;
 }
-
-/** Nobody sees it: a reason of its own would be made, with its stack, for each call. */
-const AT_REST = new Error("no call is on the connection");
 
 /**
  * One HTTP/2 connection to a service. While calls are on it, silence is followed by a ping, and a ping without an answer ends
@@ -22,7 +20,7 @@ export class Http2Line {
   readonly #clock: Clock;
   #lastHeardMs: number;
   #streams = 0;
-  #watch = new AbortController();
+  #endWatch: () => void = () => undefined;
   #ping: Promise<boolean> | undefined;
 
   constructor(session: ClientHttp2Session, { clock, ...times }: Http2LineTimes & { readonly clock: Clock }) {
@@ -36,7 +34,7 @@ export class Http2Line {
       session.close();
     });
     session.once("close", () => {
-      this.#watch.abort();
+      this.#endWatch();
     });
     this.opened = new Promise((resolve, reject) => {
       session.once("connect", () => {
@@ -88,23 +86,30 @@ export class Http2Line {
 
   #begin(): void {
     this.session.ref();
-    this.#watch = new AbortController();
-    this.#keepWatch(this.#watch.signal).catch(() => undefined);
+    this.#keepWatch();
   }
 
   #rest(): void {
-    this.#watch.abort(AT_REST);
+    this.#endWatch();
     if (!this.session.destroyed) this.session.unref();
   }
 
-  /** Ends with the connection, or by the rejection of a sleep. */
-  async #keepWatch(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      signal.throwIfAborted();
-      const leftMs = this.#times.pingIntervalMs - this.#silentMs();
-      if (leftMs > 0) await this.#clock.sleep(leftMs, { signal });
-      else if (!(await this.#ask())) return;
-    }
+  /** Looks again whenever the connection may have been silent for too long, until it is lost or at rest. */
+  #keepWatch(): void {
+    let isOver = false;
+    const look = async (): Promise<void> => {
+      if (this.#silentMs() >= this.#times.pingIntervalMs && !(await this.#ask())) return;
+      if (!isOver) wait();
+    };
+    const wait = (): void => {
+      turnOff = setAlarm(this.#clock, this.#times.pingIntervalMs - this.#silentMs(), () => void look());
+    };
+    let turnOff = (): void => undefined;
+    this.#endWatch = () => {
+      isOver = true;
+      turnOff();
+    };
+    wait();
   }
 
   async #ask(): Promise<boolean> {

@@ -14,17 +14,30 @@ export type SubjectReader = (message: Message) => RequestSubject;
  */
 export function createSubjectReader(method: DescMethod): SubjectReader {
   const paths = findIdFields(method.input);
+  const only = onlyField(paths);
+  // Most requests, and what is asked most often, are read without a look at what messages are made of.
+  if (only !== undefined) return (message) => subjectOf([Reflect.get(message, only.localName)]);
   return (message) => {
-    const found = new Set<string>();
-    for (const [outer, inner] of paths) {
-      const root = reflect(method.input, message);
-      const holder = inner === undefined ? root : root.isSet(outer) ? reflectedMessage(root.get(outer)) : undefined;
-      const value = holder?.get(inner ?? outer);
-      if (typeof value === "string" && value !== "") found.add(sessionPart(value));
-    }
-    const [sessionId, ...others] = found;
-    return sessionId === undefined || others.length > 0 ? {} : { sessionId };
+    const root = reflect(method.input, message);
+    return subjectOf(
+      paths.map(([outer, inner]) => {
+        const holder = inner === undefined ? root : root.isSet(outer) ? reflectedMessage(root.get(outer)) : undefined;
+        return holder?.get(inner ?? outer);
+      }),
+    );
   };
+}
+
+function subjectOf(ids: readonly unknown[]): RequestSubject {
+  const found = ids.filter((id) => typeof id === "string" && id !== "").map((id) => sessionPart(String(id)));
+  const [sessionId] = found;
+  return sessionId === undefined || found.some((id) => id !== sessionId) ? {} : { sessionId };
+}
+
+/** The field at the top of a request that alone can name its session; undefined where there is more to look at. */
+function onlyField(paths: readonly FieldPath[]): DescField | undefined {
+  const [[outer, inner] = [], ...others] = paths;
+  return inner === undefined && others.length === 0 && outer?.oneof === undefined ? outer : undefined;
 }
 
 type FieldPath = readonly [outer: DescField, inner?: DescField];

@@ -1,4 +1,5 @@
 import type { Interceptor } from "@connectrpc/connect";
+import { setAlarm } from "../../clock/alarm.ts";
 import type { Clock } from "../../clock/clock.ts";
 import { SandboxError } from "../../error/sandbox-error.ts";
 
@@ -11,9 +12,6 @@ export interface DeadlineLimits {
 
 export const DEFAULT_DEADLINE_LIMITS: DeadlineLimits = { defaultUnaryMs: 15 * 60_000, maxUnaryMs: 60 * 60_000 };
 
-/** Why the watch over a call that has ended stops. One value for all: making an error for each call is not free. */
-const CALL_ENDED = new Error("the call has ended");
-
 /**
  * Every unary call ends: at its caller's deadline, at ours, or when its caller is gone, even where the handler does not
  * notice. Streams have no deadline but the one their caller sets; they end by themselves.
@@ -23,37 +21,26 @@ export function createDeadlineInterceptor(limits: DeadlineLimits, clock: Clock):
     if (request.stream) return await next(request);
     const named = request.header.has("connect-timeout-ms") || request.header.has("grpc-timeout");
     const call = new AbortController();
-    const watch = new AbortController();
+    // A later answer or failure is nobody's any more.
+    const ended = Promise.withResolvers<Awaited<ReturnType<typeof next>>>();
+    const end = (reason: unknown): void => {
+      call.abort(reason);
+      ended.reject(reason);
+    };
     const onAbort = (): void => {
-      call.abort(request.signal.reason);
+      end(request.signal.reason);
     };
     if (request.signal.aborted) onAbort();
     else request.signal.addEventListener("abort", onAbort, { once: true });
-    clock.sleep(named ? limits.maxUnaryMs : limits.defaultUnaryMs, { signal: watch.signal }).then(
-      () => {
-        call.abort(new SandboxError("DEADLINE_EXCEEDED", "the server's limit for a call passed"));
-      },
-      () => undefined,
-    );
+    const turnOff = setAlarm(clock, named ? limits.maxUnaryMs : limits.defaultUnaryMs, () => {
+      end(new SandboxError("DEADLINE_EXCEEDED", "the server's limit for a call passed"));
+    });
+    next({ ...request, signal: call.signal }).then(ended.resolve, ended.reject);
     try {
-      return await untilAborted(next({ ...request, signal: call.signal }), call.signal);
+      return await ended.promise;
     } finally {
-      watch.abort(CALL_ENDED);
+      turnOff();
       request.signal.removeEventListener("abort", onAbort);
     }
   };
-}
-
-/** The answer, or the signal's reason if that comes first. A later answer or failure is nobody's any more. */
-async function untilAborted<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
-  return await new Promise<T>((resolve, reject) => {
-    const onAbort = (): void => {
-      reject(signal.reason as Error);
-    };
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
-    answer.then(resolve, reject).finally(() => {
-      signal.removeEventListener("abort", onAbort);
-    });
-  });
 }
