@@ -73,6 +73,7 @@ function createInput() {
     return joined;
   };
   return {
+    held: (): number => held,
     add: (bytes: Buffer): void => {
       parts.push(bytes);
       held += bytes.length;
@@ -118,27 +119,50 @@ export function writeFrameSync(descriptor: number, head: FromWorker, body?: Uint
   for (let sent = 0; sent < bytes.length; ) sent += writeSync(descriptor, bytes, sent);
 }
 
-/** Reads the frames of a stream one by one; what is not asked for stays with the sender. Null at the end. */
-export function createFrameReader(stream: Readable): () => Promise<Frame<FromWorker> | null> {
-  const input = createInput();
-  let wake: () => void = () => undefined;
-  for (const event of ["readable", "end", "close", "error"])
-    stream.on(event, () => {
-      wake();
-    });
+/** The frames of a stream, one by one. */
+export interface FrameReader {
+  /** The next frame; what is not asked for stays with the sender. Null at the end. One asks at a time. */
+  next(): Promise<Frame<FromWorker> | null>;
+  /** This is the end, whatever the stream does: nobody waits for it any more. */
+  end(): void;
+}
 
-  return async () => {
-    for (;;) {
+export function createFrameReader(stream: Readable): FrameReader {
+  const input = createInput();
+  let asked: PromiseWithResolvers<Frame<FromWorker> | null> | undefined;
+  let isOver = false;
+  /** Hands over what is asked for, where it is there; says whether somebody still waits. */
+  const give = (): "waits" | "nobody" => {
+    const waiting = asked;
+    if (waiting === undefined) return "nobody";
+    try {
       const frame = input.frame<FromWorker>();
-      if (frame !== null) return frame;
-      const bytes = stream.read() as Buffer | null;
-      if (bytes !== null) input.add(bytes);
-      else if (stream.readableEnded || stream.destroyed) return null;
-      else {
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      }
+      if (frame === null && !isOver) return "waits";
+      waiting.resolve(frame);
+    } catch (thrown) {
+      waiting.reject(thrown);
     }
+    asked = undefined;
+    return "nobody";
+  };
+  const end = (): void => {
+    isOver = true;
+    give();
+  };
+  // It flows while somebody waits: asking a stream for what it holds, after it has told of it, takes longer.
+  stream.on("data", (bytes: Buffer) => {
+    input.add(bytes);
+    if (give() === "nobody" && input.held() > 0) stream.pause();
+  });
+  for (const event of ["end", "close", "error"]) stream.on(event, end);
+
+  return {
+    next: () => {
+      const asking = Promise.withResolvers<Frame<FromWorker> | null>();
+      asked = asking;
+      if (give() === "waits" && stream.isPaused()) stream.resume();
+      return asking.promise;
+    },
+    end,
   };
 }

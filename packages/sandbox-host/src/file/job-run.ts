@@ -29,7 +29,6 @@ export function startJob<Output>(
   { signal, body }: { readonly signal: AbortSignal; readonly body: AsyncIterable<Uint8Array> | undefined },
 ): JobRun<Output> {
   const { worker } = lease;
-  const aborted = Promise.withResolvers<null>();
   let isOver = false;
   let output: { readonly value: Output } | undefined;
   let bodyFailure: { readonly thrown: unknown } | undefined;
@@ -38,7 +37,6 @@ export function startJob<Output>(
     isOver = true;
     signal.removeEventListener("abort", onAbort);
     lease.discard();
-    aborted.resolve(null);
   };
   const onAbort = (): void => {
     if (isOver) return;
@@ -68,14 +66,15 @@ export function startJob<Output>(
   };
 
   const sent = worker.send(job);
-  const pumped = body === undefined ? sent : sent.then(() => pump(body));
-  pumped.catch(() => undefined);
+  const pumped = body === undefined ? undefined : sent.then(() => pump(body));
+  pumped?.catch(() => undefined);
 
-  /** The worker is free when it has heard the end of the body too. */
+  /** The worker is free when it has heard the end of the body too; what answers has heard all of its job. */
   const finish = (): void => {
     isOver = true;
     signal.removeEventListener("abort", onAbort);
-    pumped.then(lease.release, lease.discard);
+    if (pumped === undefined) lease.release();
+    else pumped.then(lease.release, lease.discard);
   };
 
   const settle = (frame: Frame<FromWorker> | null): Piece | null => {
@@ -115,7 +114,7 @@ export function startJob<Output>(
     next: async () => {
       if (output !== undefined) return null;
       if (isOver) return settle(null);
-      return settle(await Promise.race([worker.next(), aborted.promise]));
+      return settle(await worker.next());
     },
     get output() {
       if (output === undefined) throw new Error("the job has not ended");

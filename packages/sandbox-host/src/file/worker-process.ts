@@ -10,8 +10,9 @@ export interface WorkerProcess {
   /** Settles when the process is gone. One that hangs in the storage stays, killed or not. */
   readonly gone: Promise<unknown>;
   send(head: ToWorker, body?: Uint8Array): Promise<void>;
-  /** The next frame; null where the process has ended. */
+  /** The next frame; null where the process has ended or was killed. */
   next(): Promise<Frame<FromWorker> | null>;
+  /** Also whoever waits for a frame need not wait for the end of a process that hangs. */
   kill(): void;
   /** What it complained about, for the log. */
   complaint(): string;
@@ -33,8 +34,8 @@ export async function startWorkerProcess(options: {
   const child = await options.runner.start({ command: options.nodePath, args, cwd: "/", deadlineMs: LIFETIME_MS });
   const complaint = keepStart(child.stderr);
   child.stdout.on("error", () => undefined);
-  const next = createFrameReader(child.stdout);
-  const first = await next();
+  const frames = createFrameReader(child.stdout);
+  const first = await frames.next();
   if (first?.head.kind !== "ready") {
     child.kill();
     throw new SandboxError("INTERNAL", "a file worker does not start", {
@@ -46,9 +47,10 @@ export async function startWorkerProcess(options: {
     pid: child.pid,
     gone: child.ended,
     send: createSend(child),
-    next,
+    next: frames.next,
     kill: () => {
       child.kill();
+      frames.end();
     },
     complaint,
   };

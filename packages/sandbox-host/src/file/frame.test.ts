@@ -1,0 +1,43 @@
+import { PassThrough } from "node:stream";
+import { describe, expect, it } from "@jest/globals";
+import { createFrameReader, encodeFrame } from "./frame.ts";
+
+const piece = (text: string): Buffer => encodeFrame({ kind: "piece", about: null }, Buffer.from(text));
+const texts = (frame: { readonly body: Buffer } | null): string | undefined => frame?.body.toString();
+
+describe("the frames of a stream", () => {
+  it("come one by one, however their bytes are cut", async () => {
+    const stream = new PassThrough();
+    const { next } = createFrameReader(stream);
+    const bytes = Buffer.concat([piece("one"), piece("two"), piece("")]);
+    for (const byte of bytes) stream.write(Buffer.of(byte));
+    stream.end();
+    expect([texts(await next()), texts(await next()), texts(await next())]).toEqual(["one", "two", ""]);
+    expect(await next()).toBeNull();
+  });
+
+  it("stay with the sender while nobody asks for them", async () => {
+    const stream = new PassThrough({ highWaterMark: 1024 });
+    const { next } = createFrameReader(stream);
+    const first = next();
+    stream.write(Buffer.concat([piece("one"), piece("two")]));
+    expect(texts(await first)).toBe("one");
+    expect(stream.isPaused()).toBe(true);
+    expect(stream.write(Buffer.alloc(1024))).toBe(false);
+    expect(texts(await next())).toBe("two");
+  });
+
+  it("are at their end when they are said to be, also for who waits, and where a stream does not end", async () => {
+    const { next, end } = createFrameReader(new PassThrough());
+    const waiting = next();
+    end();
+    expect([await waiting, await next()]).toEqual([null, null]);
+  });
+
+  it("are refused where one is longer than any can be", async () => {
+    const stream = new PassThrough();
+    const { next } = createFrameReader(stream);
+    stream.write(Buffer.alloc(8, 0xff));
+    await expect(next()).rejects.toThrow("a frame is too long");
+  });
+});
