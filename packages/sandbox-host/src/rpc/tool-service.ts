@@ -50,7 +50,7 @@ export function createToolService(host: Host): Partial<ServiceImpl<typeof ToolSe
       onProgress: null,
       ...(onOutput === undefined ? {} : { onOutput }),
       limits: parseLimits(request.limits),
-      kill: onDisconnect === "kill" ? context.signal : new AbortController().signal,
+      ...(onDisconnect === "kill" ? { kill: context.signal } : {}),
     });
   };
 

@@ -1,4 +1,4 @@
-import { canonicalJson, invalidArgument, linkSignals, parseVariables } from "@turnbox/core";
+import { canonicalJson, invalidArgument, parseVariables } from "@turnbox/core";
 import type { Activity } from "../session/activity.ts";
 import { assertGeneration } from "../session/generation.ts";
 import { assertActive } from "../session/phase.ts";
@@ -25,15 +25,17 @@ export interface ToolCall {
   readonly onProgress: ((progress: Progress) => Promise<void>) | null;
   /** Told of the call's output, which it can be read from; also where the call joins one in flight. */
   readonly onOutput?: (journal: OutputJournal) => void;
-  /** Kills the call. */
-  readonly kill: AbortSignal;
+  /** Kills the call. Absent, only a cancel or the session's own end does. */
+  readonly kill?: AbortSignal;
   readonly limits?: CallLimits;
 }
 
 /** Runs a tool of the catalog in a session, exactly once for its call id. */
 export type ExecuteTool = (session: Session, call: ToolCall) => Promise<LedgerAnswer>;
 
-type Work = (session: Session, call: ToolCall) => Promise<ToolResult>;
+/** A call with all that ends it. */
+type EndingCall = ToolCall & { readonly kill: AbortSignal };
+type Work = (session: Session, call: EndingCall) => Promise<ToolResult>;
 
 const SNAPSHOT_TIMEOUT_MS = 60_000;
 const MAX_STDIN_BYTES = 4 * 1024 * 1024;
@@ -56,9 +58,8 @@ export function createExecuteTool(deps: {
     checkStdin(call.stdin, tool.tier);
     const limits = call.limits ?? {};
     checkLimits(limits, tool.tier);
-    const run = (at: Session, checked: ToolCall): Promise<ToolResult> => deps.runTool(at, tool, checked);
-    if (tool.effect === "reads")
-      return await deps.running.track(session, call.callId, (cancelled) => read(session, { ...call, cancelled, run }));
+    const run: Work = (at, checked) => deps.runTool(at, tool, checked);
+    if (tool.effect === "reads") return await read(session, call, run);
     const payload = canonicalJson([
       tool.name,
       call.parameters,
@@ -66,9 +67,9 @@ export function createExecuteTool(deps: {
       ...(Object.keys(limits).length === 0 ? [] : [limits]),
     ]);
     using _following = call.onOutput && deps.outputs.follow(session, call.callId, call.onOutput);
-    return await deps.running.track(session, call.callId, (cancelled) =>
+    return await deps.running.track(session, { callId: call.callId, ends: [] }, (cancelled) =>
       deps.ledger.once(session, { callId: call.callId, payload }, async () => {
-        const kill = AbortSignal.any([call.kill, cancelled, session.lifetime.signal, session.interrupt]);
+        const kill = AbortSignal.any([cancelled, ...endsOf(session, call)]);
         const entry = await inGate(session, { ...call, kill }, run);
         const { result } = entry;
         if (deps.snapshotTool === undefined || result.isError) return entry;
@@ -80,21 +81,20 @@ export function createExecuteTool(deps: {
   };
 
   /** Pure reads are tool calls that leave no trace: the same id reads again. */
-  async function read(
-    session: Session,
-    { cancelled, run, ...call }: ToolCall & { readonly cancelled: AbortSignal; readonly run: Work },
-  ): Promise<LedgerAnswer> {
-    try {
-      using _place = enter(session, call);
-      deps.activity.touch(session);
-      using kill = linkSignals([call.kill, cancelled, session.lifetime.signal, session.interrupt]);
-      return { result: await run(session, { ...call, kill: kill.signal }), from: "run" };
-    } catch (thrown) {
-      throw thrown instanceof NotStarted ? thrown.cause : thrown;
-    }
+  async function read(session: Session, call: ToolCall, run: Work): Promise<LedgerAnswer> {
+    const tracked = { callId: call.callId, ends: endsOf(session, call) };
+    return await deps.running.track(session, tracked, async (kill) => {
+      try {
+        using _place = enter(session, call);
+        deps.activity.touch(session);
+        return { result: await run(session, { ...call, kill }), from: "run" };
+      } catch (thrown) {
+        throw thrown instanceof NotStarted ? thrown.cause : thrown;
+      }
+    });
   }
 
-  async function inGate(session: Session, call: ToolCall, work: Work): Promise<LedgerEntry> {
+  async function inGate(session: Session, call: EndingCall, work: Work): Promise<LedgerEntry> {
     using _place = enter(session, call);
     using output = deps.outputs.begin(session, call.callId);
     deps.activity.touch(session);
@@ -119,6 +119,11 @@ async function snapshot(
 ): Promise<string | null> {
   const signal = AbortSignal.any([session.lifetime.signal, AbortSignal.timeout(SNAPSHOT_TIMEOUT_MS)]);
   return await take(session, { callId, generation, signal });
+}
+
+/** What ends a call besides its cancel. */
+function endsOf({ lifetime, interrupt }: Session, { kill }: ToolCall): readonly AbortSignal[] {
+  return [...(kill === undefined ? [] : [kill]), lifetime.signal, interrupt];
 }
 
 /** A place among the session's running calls; a refusal here comes before any effect. */

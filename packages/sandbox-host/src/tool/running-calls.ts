@@ -1,15 +1,20 @@
+import { type LinkedSignal, linkSignals } from "@turnbox/core";
 import type { Session } from "../session/session.ts";
 
 /** The tool calls that run now, by their ids, so that they can be killed. */
 export interface RunningCalls {
-  /** Runs a call; its signal aborts when it is cancelled. */
-  track<Result>(session: Session, callId: string, work: (cancelled: AbortSignal) => Promise<Result>): Promise<Result>;
+  /** Runs a call; its signal aborts when it is cancelled, or with one of `ends`. */
+  track<Result>(
+    session: Session,
+    { callId, ends }: { readonly callId: string; readonly ends: readonly AbortSignal[] },
+    work: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result>;
   /** Kills the call with everything it started and waits for its end; false where it does not run. */
   cancel(session: Session, callId: string, call: { readonly signal: AbortSignal }): Promise<boolean>;
 }
 
 interface Running {
-  readonly cancel: AbortController;
+  readonly kill: LinkedSignal;
   readonly ended: Promise<void>;
 }
 
@@ -18,14 +23,15 @@ export function createRunningCalls(): RunningCalls {
   const running = new Map<string, Set<Running>>();
 
   return {
-    track: async (session, callId, work) => {
+    track: async (session, { callId, ends }, work) => {
       const place = `${session.row.token}/${callId}`;
       const all = running.get(place) ?? new Set();
       const ended = Promise.withResolvers<undefined>();
-      const mine: Running = { cancel: new AbortController(), ended: ended.promise };
+      using kill = linkSignals(ends);
+      const mine: Running = { kill, ended: ended.promise };
       running.set(place, all.add(mine));
       try {
-        return await work(mine.cancel.signal);
+        return await work(kill.signal);
       } finally {
         all.delete(mine);
         if (all.size === 0) running.delete(place);
@@ -34,7 +40,7 @@ export function createRunningCalls(): RunningCalls {
     },
     cancel: async (session, callId, { signal }) => {
       const all = [...(running.get(`${session.row.token}/${callId}`) ?? [])];
-      for (const { cancel } of all) cancel.abort();
+      for (const { kill } of all) kill.abort(new DOMException("the call was cancelled", "AbortError"));
       const gone = Promise.withResolvers<never>();
       const onAbort = (): void => {
         gone.reject(signal.reason as Error);
