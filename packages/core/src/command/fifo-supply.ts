@@ -5,6 +5,7 @@ import { type FileHandle, mkdtemp, open, rmdir, unlink } from "node:fs/promises"
 import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { readInBlocks } from "./read-blocks.ts";
 import { pipeFailure, spawned, startFailure } from "./spawned.ts";
 
 /** How many are made by one `mkfifo`, and so how many descriptors are held in store at most. */
@@ -67,7 +68,9 @@ function openStream(name: string, direction: "to_child" | "from_child"): Socket 
   const ownMode = direction === "to_child" ? constants.O_WRONLY : constants.O_RDONLY;
   const fd = openSync(name, ownMode | constants.O_NONBLOCK);
   try {
-    return new Socket({ fd, readable: direction === "from_child", writable: direction === "to_child" });
+    if (direction === "to_child") return new Socket({ fd, readable: false, writable: true });
+    const stream: Socket = new Socket({ fd, readable: true, writable: false, onread: readInBlocks(() => stream) });
+    return stream;
   } catch (cause) {
     closeSync(fd);
     throw cause;

@@ -60,7 +60,11 @@ export function createSegment(starts: Offsets): Segment {
       return pieces.reduce((sum, { data }) => sum + PIECE_BYTES + (data?.length ?? 0), 0);
     },
     add: (stream, data) => {
-      pieces.push({ stream, offset: ends[stream], length: data.length, data, at: 0 });
+      const last = pieces.at(-1);
+      const joined = last?.stream === stream && last.data !== null ? joinNeighbours(last.data, data) : undefined;
+      if (last !== undefined && joined !== undefined)
+        pieces[pieces.length - 1] = { ...last, length: joined.length, data: joined };
+      else pieces.push({ stream, offset: ends[stream], length: data.length, data, at: 0 });
       ends[stream] += data.length;
       bytes += data.length;
     },
@@ -100,6 +104,12 @@ export function createSegment(starts: Offsets): Segment {
       if (onDisk !== null) await remove(onDisk.path);
     },
   };
+}
+
+/** Both as one where they lie end to end in memory, as what was read in bulk does. */
+function joinNeighbours(first: Uint8Array, second: Uint8Array): Uint8Array | undefined {
+  if (first.buffer !== second.buffer || first.byteOffset + first.length !== second.byteOffset) return undefined;
+  return new Uint8Array(first.buffer, first.byteOffset, first.length + second.length);
 }
 
 /** Neighbouring pieces of one stream, as one. */

@@ -1,0 +1,35 @@
+import type { OnReadOpts, Socket } from "node:net";
+
+/** As much as a pipe holds: no read brings more. */
+const PIPE_BYTES = 64 * 1024;
+/** A read of less is copied, so that it does not keep a block. */
+const MIN_BYTES = 16 * 1024;
+const MAX_BLOCK_BYTES = 512 * 1024;
+
+/** Where all streams read into as long as little comes: what a read brings is taken out before the next one begins. */
+const shared = Buffer.allocUnsafeSlow(PIPE_BYTES);
+
+/**
+ * How a stream reads: what comes in bulk lands end to end in large blocks, so that neighbours can be joined without a copy, and
+ * one allocation serves many reads. A block is at most as large as all that came in bulk before it, which bounds what is kept in vain.
+ */
+export function readInBlocks(streamOf: () => Socket): OnReadOpts {
+  let place = shared;
+  let bulkBytes = 0;
+
+  const take = (bytes: number): Buffer => {
+    if (bytes >= MIN_BYTES) bulkBytes += bytes;
+    if (bytes < MIN_BYTES || place === shared) return Buffer.from(place.subarray(0, bytes));
+    const taken = place.subarray(0, bytes);
+    place = place.subarray(bytes);
+    return taken;
+  };
+  return {
+    buffer: () => {
+      const isUsed = place === shared ? bulkBytes > 0 : place.length < MIN_BYTES;
+      if (isUsed) place = Buffer.allocUnsafeSlow(Math.min(Math.max(bulkBytes, PIPE_BYTES), MAX_BLOCK_BYTES));
+      return place;
+    },
+    callback: (bytes) => streamOf().push(take(bytes)),
+  };
+}
