@@ -14,6 +14,7 @@ import {
 import { createErrorInterceptor } from "./interceptors/error-interceptor.ts";
 import { createMeterInterceptor } from "./interceptors/meter-interceptor.ts";
 import { createScopeInterceptor } from "./interceptors/scope-interceptor.ts";
+import { wireFormInterceptor } from "./interceptors/wire-form-interceptor.ts";
 import { createRequestGate } from "./request-gate.ts";
 
 /** What every server of Turnbox puts before its handlers. */
@@ -59,6 +60,7 @@ export function createRouterOptions(policy: ServerPolicy): ConnectRouterOptions 
     requestGate: createRequestGate({ verifier, admission, ...(meter === undefined ? {} : { meter }) }),
     // Outermost first. The place of a call outlasts its deadline: it is given back when the handler has ended.
     interceptors: [
+      wireFormInterceptor,
       ...(meter === undefined ? [] : [createMeterInterceptor(meter)]),
       ...(policy.outerInterceptors ?? []),
       createErrorInterceptor({ log, clock }),

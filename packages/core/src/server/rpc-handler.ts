@@ -10,6 +10,7 @@ import type { HttpHandler, HttpRequest, HttpResponse } from "./http-handler.ts";
 import { type BodyLimits, DEFAULT_BODY_LIMITS, limitBody } from "./limit-body.ts";
 import { createRouterOptions, type ServerPolicy } from "./router-options.ts";
 import { answerUnknownPath } from "./unknown-path.ts";
+import { expectWireForms } from "./wire-form.ts";
 import { isGone, writeResponse } from "./write-response.ts";
 
 export interface RpcHandlerOptions extends ServerPolicy {
@@ -53,9 +54,10 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
     }
     const values = createContextValues();
     setClosingSignal({ values }, closing.signal);
+    const forms = expectWireForms(values, handler.method, universal.header);
     const limited = limitBodyOf(handler.method, universal, { ...body, lastBody: lastBody.signal });
     const result = await completeError(await handler({ ...universal, body: limited, contextValues: values }));
-    await writeResponse(result, response, { request, stalledReaderMs, closing: closing.signal });
+    await writeResponse(result, response, { request, stalledReaderMs, closing: closing.signal, forms });
   };
 
   const handle = (request: HttpRequest, response: HttpResponse): void => {

@@ -2,6 +2,7 @@ import type { OutgoingHttpHeaders } from "node:http";
 import { constants } from "node:http2";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import type { HttpRequest, HttpResponse } from "./http-handler.ts";
+import type { WireForms } from "./wire-form.ts";
 
 export interface WriteOptions {
   readonly request: HttpRequest;
@@ -9,6 +10,8 @@ export interface WriteOptions {
   readonly stalledReaderMs: number;
   /** Aborts when the server begins to close. */
   readonly closing: AbortSignal;
+  /** Where messages of the answer may have a binary form of their own. */
+  readonly forms?: WireForms | undefined;
 }
 
 /**
@@ -34,7 +37,7 @@ export async function writeResponse(
     refuseRestOfBody(options.request, response);
     response.writeHead(answer.status, toNodeHeaders(answer.header));
     for (; piece?.done === false; piece = await body?.next()) {
-      if (!response.write(piece.value)) await drained(response, options.stalledReaderMs);
+      if (!writePiece(response, piece.value, options.forms)) await drained(response, options.stalledReaderMs);
       if (isGone(response)) return;
     }
     if (answer.trailer !== undefined) response.addTrailers(toNodeHeaders(answer.trailer));
@@ -46,6 +49,17 @@ export async function writeResponse(
   } finally {
     endBody();
   }
+}
+
+/** Answers whether there is room for more. Over HTTP/1.1 a corked answer that is full does not say when it is empty again. */
+function writePiece(response: HttpResponse, piece: Uint8Array, forms: WireForms | undefined): boolean {
+  const parts = forms?.replace(piece) ?? [piece];
+  const stream = "stream" in response && parts.length > 1 ? response.stream : undefined;
+  let hasRoom = true;
+  stream?.cork();
+  for (const part of parts) hasRoom = response.write(part);
+  stream?.uncork();
+  return hasRoom;
 }
 
 /** Whether nobody is there any more to write to. */

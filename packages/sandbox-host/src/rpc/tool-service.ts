@@ -17,6 +17,7 @@ import type { LedgerAnswer } from "../tool/ledger.ts";
 import type { OutputJournal } from "../tool/output-journal.ts";
 import { toWireResult } from "./convert.ts";
 import type { Host } from "./host.ts";
+import { withProgressForm } from "./progress-form.ts";
 import {
   type CallEvent,
   parseLimits,
@@ -80,7 +81,10 @@ export function createToolService(host: Host): Partial<ServiceImpl<typeof ToolSe
       const reader = { ...readerOf(host, context), slowReader, from: { stdout: 0, stderr: 0 } };
       const events = streamCall({ ...reader, missing: "ignore" }, (tell) => execute(call, context, tell));
       for await (const event of events)
-        yield create(ExecuteToolStreamResponseSchema, { event: toWireEvent(call.toolCallId, event) });
+        yield withProgressForm(
+          ExecuteToolStreamResponseSchema.field.progress,
+          create(ExecuteToolStreamResponseSchema, { event: toWireEvent(call.toolCallId, event) }),
+        );
     },
 
     async *attachToolCall(request, context): AsyncGenerator<AttachToolCallResponse> {
@@ -95,7 +99,10 @@ export function createToolService(host: Host): Partial<ServiceImpl<typeof ToolSe
         host.toolCalls.attach(session, toolCallId, tell),
       );
       for await (const event of events)
-        yield create(AttachToolCallResponseSchema, { event: toWireEvent(toolCallId, event) });
+        yield withProgressForm(
+          AttachToolCallResponseSchema.field.progress,
+          create(AttachToolCallResponseSchema, { event: toWireEvent(toolCallId, event) }),
+        );
     },
 
     cancelToolCall: async (request, context) => {
