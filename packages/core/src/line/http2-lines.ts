@@ -9,6 +9,8 @@ import { connectHttp2Socket } from "./http2-socket.ts";
  */
 const STREAM_WINDOW_BYTES = 2 * 1024 * 1024;
 const SESSION_WINDOW_BYTES = 16 * 1024 * 1024;
+/** Node's own 16 KiB hand the bytes of a stream over in four times as many pieces as come from the network. */
+const FRAME_BYTES = 256 * 1024;
 
 /** When a connection that is not made, or no longer answers, is given up. */
 export interface Http2Times extends Http2LineTimes {
@@ -70,7 +72,7 @@ export class Http2Lines implements Disposable {
   async #connect(): Promise<Http2Line> {
     if (this.#isDisposed) throw new Error("the connection is closed");
     const session = connect(this.authority, {
-      settings: { initialWindowSize: STREAM_WINDOW_BYTES, enablePush: false },
+      settings: { initialWindowSize: STREAM_WINDOW_BYTES, maxFrameSize: FRAME_BYTES, enablePush: false },
       createConnection: () => connectHttp2Socket(this.#url, { timeoutMs: this.#times.connectTimeoutMs }),
     });
     const line = new Http2Line(session, { ...this.#times, clock: this.#clock });
