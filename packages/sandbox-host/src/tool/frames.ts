@@ -4,15 +4,16 @@ import type { Offsets } from "./output-segment.ts";
 
 /** How long a small frame waits for company. */
 const LINGER_MS = 10;
-/** A frame of this size goes at once. */
+/** A frame of this size goes at once; in a stream that has just filled one, the next goes at twice as much, up to a limit. */
 const READY_BYTES = 64 * 1024;
-/**
- * No frame is larger: frames grow up to it while output is waiting. With the rest of its message it is just below a power of
- * two, which is what the buffers of the encoder grow by.
- */
-const MAX_BYTES = 512 * 1024 - 64;
+const MAX_READY_BYTES = 256 * 1024;
+/** No frame is larger: frames grow up to it while output is waiting. */
+const MAX_BYTES = 512 * 1024;
 /** A silent stream says so often that it lives, by a frame without bytes. */
 const KEEPALIVE_MS = 15_000;
+
+/** Nobody sees it: a reason of its own would be made, with its stack, for each frame. */
+const ENOUGH = new Error("the wait for a frame is over");
 
 /**
  * One reader of a call's output: small pieces that come close together leave as one frame. It is told of the call's
@@ -68,7 +69,7 @@ export function createFrameReader(options: {
     );
     let last: "changed" | "over" = "changed";
     while (last === "changed" && isEarly() && !isOver()) last = await Promise.race([over, nextChange()]);
-    enough.abort();
+    enough.abort(ENOUGH);
     return last;
   };
 
@@ -88,12 +89,14 @@ export function createFrameReader(options: {
       changed();
     },
     async *frames() {
+      let readyBytes = READY_BYTES;
       for (;;) {
         if ((await wait(KEEPALIVE_MS, () => availableBytes() === 0)) === "over") {
           yield alive();
           continue;
         }
-        await wait(LINGER_MS, () => availableBytes() < READY_BYTES);
+        const lingered = await wait(LINGER_MS, () => availableBytes() < readyBytes);
+        readyBytes = lingered === "over" ? READY_BYTES : Math.min(readyBytes * 2, MAX_READY_BYTES);
         if (isClosed()) return;
         const isLast = isOver();
         const frame = (await source?.cursor.take(MAX_BYTES)) ?? null;
