@@ -1,3 +1,4 @@
+export { type Aide, AideRefusal, createAide } from "./aide/aide.ts";
 export { type Clock, systemClock } from "./clock/clock.ts";
 export { setAlarm } from "./clock/alarm.ts";
 export { createDeadline, type Deadline, type DeadlineOptions } from "./clock/deadline.ts";
@@ -11,6 +12,8 @@ export type {
   RunningCommand,
   RunSpec,
 } from "./command/command-runner.ts";
+export { type Stdio, takeStdio } from "./command/fifo-stdio.ts";
+export { createFifoSupply, type FifoSupply } from "./command/fifo-supply.ts";
 export { errnoOf, isNeverSent } from "./error/connection-errno.ts";
 export { type Admitted, ERROR_TABLE, isReason, type Reason, type ReasonRow, type Retry } from "./error/reason.ts";
 export { hasReason, invalidArgument, SandboxError, type SandboxErrorOptions } from "./error/sandbox-error.ts";
@@ -37,6 +40,7 @@ export { type Around, aroundMethods, type AsyncMethodOf } from "./object/around-
 export { acquireHomeLock, type HomeLock } from "./process/home-lock.ts";
 export { type HomeInfo, openHome } from "./process/home-version.ts";
 export { type ParentWatchOptions, parentDeath } from "./process/parent-watch.ts";
+export { PERL } from "./process/perl.ts";
 export { type Invocation, readMembarrier, withoutMembarrier } from "./process/without-membarrier.ts";
 export { identifyProcess, isLiving, type ProcessIdentity } from "./process/process-identity.ts";
 export { Secret } from "./secret/secret.ts";

@@ -3,7 +3,8 @@ import { copyFile, mkdtemp, open, readdir, readFile, rm } from "node:fs/promises
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { afterAll, afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { createAide } from "../aide/aide.ts";
 import { createChildCommandRunner } from "./child-command-runner.ts";
 import type { RunSpec } from "./command-runner.ts";
 import { commandRunnerSuite } from "./command-runner.suite.ts";
@@ -14,9 +15,19 @@ const sh = (script: string, ...args: string[]): RunSpec => ({
   deadlineMs: 10_000,
 });
 
-for (const stdio of ["sockets", "fifos"] as const) {
-  commandRunnerSuite(`child process on ${stdio}`, () => ({
-    runner: createChildCommandRunner(),
+const aide = createAide();
+afterAll(() => {
+  aide[Symbol.dispose]();
+});
+const kinds = [
+  { name: "child process on sockets", stdio: "sockets", options: {} },
+  { name: "child process on fifos", stdio: "fifos", options: {} },
+  { name: "child process of an aide", stdio: "sockets", options: { aide } },
+] as const;
+
+for (const { name, stdio, options } of kinds) {
+  commandRunnerSuite(name, () => ({
+    runner: createChildCommandRunner(options),
     programs: {
       prints: ({ stdout, stderr, exitCode }) => ({
         ...sh('printf %s "$1"; printf %s "$2" >&2; exit "$3"', stdout, stderr, String(exitCode)),
@@ -30,8 +41,11 @@ for (const stdio of ["sockets", "fifos"] as const) {
   }));
 }
 
-describe("programs as children", () => {
-  const runner = createChildCommandRunner();
+describe.each([
+  { of: "the service", options: {} },
+  { of: "an aide", options: { aide } },
+])("programs as children of $of", ({ options }) => {
+  const runner = createChildCommandRunner(options);
   let directory: string;
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), "command-runner-"));

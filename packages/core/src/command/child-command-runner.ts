@@ -1,37 +1,30 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, type StdioOptions, spawn } from "node:child_process";
 import { open } from "node:fs/promises";
-import type { Readable, Writable } from "node:stream";
-import { SandboxError } from "../error/sandbox-error.ts";
+import type { Aide } from "../aide/aide.ts";
 import { collect, NO_OUTPUT } from "./collect.ts";
-import type {
-  CommandExit,
-  CommandResult,
-  CommandRunner,
-  CommandSpec,
-  RunningCommand,
-  RunSpec,
-} from "./command-runner.ts";
-import { createFifoSupply, type FifoSupply } from "./fifo-supply.ts";
+import type { CommandResult, CommandRunner, CommandSpec, RunningCommand, RunSpec } from "./command-runner.ts";
+import { exitCodeOf } from "./exit-code.ts";
+import { createFifoSupply } from "./fifo-supply.ts";
+import { type Stdio, takeStdio } from "./fifo-stdio.ts";
+import { runByAide } from "./run-by-aide.ts";
 import { onceNotBusy, spawned, startFailure } from "./spawned.ts";
 import { supervise } from "./supervise.ts";
+import { SYSTEM_PATH } from "./system-path.ts";
 
 const DEFAULT_MAX_OUTPUT_BYTES = 1024 * 1024;
-/** Where programs are found when the service's own PATH says nothing about the system directories. */
-const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
 /** How long the output of an ended program may stay open in the hands of its descendants. */
 const PIPE_GRACE_MS = 1000;
 
-interface Stdio {
-  readonly stdin: Writable;
-  readonly stdout: Readable;
-  readonly stderr: Readable;
+export interface ChildCommandRunnerOptions {
+  /** The PATH that programs are looked up in and given. */
+  readonly path?: string;
+  /** Where given, programs that are run to their end without input are children of it. */
+  readonly aide?: Aide;
 }
 
-/** Runs programs as children of this process. `path` is the PATH they are looked up in and given. */
-export function createChildCommandRunner(options: { readonly path?: string } = {}): CommandRunner {
-  const path = options.path ?? SYSTEM_PATH;
-  const fifos = createFifoSupply(path);
+/** Runs programs as children of this process, or of its aide. */
+export function createChildCommandRunner({ path = SYSTEM_PATH, aide }: ChildCommandRunnerOptions = {}): CommandRunner {
+  const fifos = createFifoSupply({ path, ...(aide && { aide }) });
 
   const spawnChild = (spec: CommandSpec, stdio: StdioOptions) => {
     try {
@@ -66,9 +59,9 @@ export function createChildCommandRunner(options: { readonly path?: string } = {
   };
 
   const startOnFifos = async (spec: CommandSpec, signal: AbortSignal | undefined): Promise<RunningCommand> => {
-    await using ends = await takeThree(fifos);
+    await using ends = await takeStdio(fifos);
     try {
-      const child = spawnChild(spec, ends.descriptors);
+      const child = spawnChild(spec, [...ends.descriptors]);
       await spawned(child, spec);
       return superviseOn(child, ends.stdio, spec, signal);
     } catch (thrown) {
@@ -113,34 +106,26 @@ export function createChildCommandRunner(options: { readonly path?: string } = {
     };
   };
 
+  const runAsOwn = async (spec: RunSpec, signal?: AbortSignal): Promise<CommandResult> =>
+    spec.outputPath === undefined
+      ? await runCollecting(spec, signal)
+      : await runIntoFile(spec, spec.outputPath, signal);
+
   return {
     start,
-    run: async (spec, { signal } = {}) =>
-      spec.outputPath === undefined
-        ? await runCollecting(spec, signal)
-        : await runIntoFile(spec, spec.outputPath, signal),
-  };
-}
-
-/** The three fifos of a child. Disposal closes the child's ends in this process, whose copies the child has by then. */
-async function takeThree(fifos: FifoSupply) {
-  const taken = await Promise.allSettled([fifos.take("to_child"), fifos.take("from_child"), fifos.take("from_child")]);
-  const all = taken.filter((one) => one.status === "fulfilled").map(({ value }) => value);
-  for (const { stream } of all) stream.on("error", () => undefined);
-  const [stdin, stdout, stderr] = all;
-  if (stdin === undefined || stdout === undefined || stderr === undefined) {
-    for (const { stream } of all) stream.destroy();
-    await Promise.all(all.map(({ childEnd }) => childEnd.close()));
-    throw taken.find((one) => one.status === "rejected")?.reason;
-  }
-  return {
-    descriptors: all.map(({ childEnd }) => childEnd.fd),
-    stdio: { stdin: stdin.stream, stdout: stdout.stream, stderr: stderr.stream } satisfies Stdio,
-    destroyStreams: () => {
-      for (const { stream } of all) stream.destroy();
-    },
-    [Symbol.asyncDispose]: async () => {
-      await Promise.all(all.map(({ childEnd }) => childEnd.close()));
+    run: async (spec, { signal } = {}) => {
+      if (aide === undefined || spec.stdin !== undefined || spec.stdio === "fifos") return await runAsOwn(spec, signal);
+      const order = {
+        spec,
+        env: { PATH: path, ...spec.env },
+        maxOutputBytes: spec.maxOutputBytes ?? DEFAULT_MAX_OUTPUT_BYTES,
+        signal,
+      };
+      const result = await onceNotBusy(async () => {
+        signal?.throwIfAborted();
+        return await runByAide(aide, order);
+      });
+      return result ?? (await runAsOwn(spec, signal));
     },
   };
 }
@@ -152,14 +137,4 @@ async function cutAfterEnd(command: RunningCommand): Promise<NodeJS.Timeout> {
     command.stdout.destroy();
     command.stderr.destroy();
   }, PIPE_GRACE_MS);
-}
-
-function exitCodeOf(spec: CommandSpec, exit: CommandExit, signal: AbortSignal | undefined): number {
-  if (exit.kind === "exited") return exit.exitCode;
-  const ownEnd =
-    exit.deadline === "passed" ? `ended at its deadline of ${String(spec.deadlineMs)} ms` : `ended by ${exit.signal}`;
-  const how = signal?.aborted === true ? "cancelled" : ownEnd;
-  throw new SandboxError("COMMAND_OUTCOME_UNKNOWN", `${spec.command} was ${how}`, {
-    metadata: { command: spec.command, signal: exit.signal },
-  });
 }

@@ -5,6 +5,8 @@ import { type FileHandle, mkdtemp, open, rmdir, unlink } from "node:fs/promises"
 import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Aide } from "../aide/aide.ts";
+import { SYSTEM_PATH } from "./system-path.ts";
 import { readInBlocks } from "./read-blocks.ts";
 import { pipeFailure, spawned, startFailure } from "./spawned.ts";
 
@@ -18,6 +20,12 @@ export interface Fifo {
   readonly stream: Socket;
 }
 
+export interface FifoSupplyOptions {
+  /** The PATH that `mkfifo` is looked up in. */
+  readonly path?: string;
+  readonly aide?: Aide;
+}
+
 export interface FifoSupply {
   /** Throws `OVERLOADED` where the system has no descriptor or process left, and holds nothing then. */
   take(direction: "to_child" | "from_child"): Promise<Fifo>;
@@ -29,7 +37,7 @@ export interface FifoSupply {
  * Fifos are made by name in batches and lose their names at once. Each is held open for both directions, so that opening
  * its two ends (by `/proc/self/fd`) cannot block, and neither end shares its flags with the other.
  */
-export function createFifoSupply(path: string): FifoSupply {
+export function createFifoSupply({ path = SYSTEM_PATH, aide }: FifoSupplyOptions = {}): FifoSupply {
   const ready: FileHandle[] = [];
   let refill: Promise<void> | undefined;
 
@@ -37,7 +45,7 @@ export function createFifoSupply(path: string): FifoSupply {
     for (;;) {
       const handle = ready.shift();
       if (handle !== undefined) return handle;
-      refill ??= makeBatch(path)
+      refill ??= makeBatch((names) => runMkfifo(names, { path, aide }))
         .then((made) => void ready.push(...made))
         .finally(() => {
           refill = undefined;
@@ -77,13 +85,13 @@ function openStream(name: string, direction: "to_child" | "from_child"): Socket 
   }
 }
 
-async function makeBatch(path: string): Promise<readonly FileHandle[]> {
+async function makeBatch(make: (names: readonly string[]) => Promise<void>): Promise<readonly FileHandle[]> {
   const directory = await mkdtemp(join(tmpdir(), "turnbox-fifo-")).catch((cause: unknown) => {
     throw pipeFailure(cause);
   });
   const names = Array.from({ length: BATCH }, (_, index) => join(directory, String(index)));
   try {
-    await runMkfifo(names, path);
+    await make(names);
     return await openAll(names);
   } finally {
     await removeNames(directory, names);
@@ -97,10 +105,17 @@ async function removeNames(directory: string, names: readonly string[]): Promise
   await rmdir(directory).catch(() => undefined);
 }
 
-async function runMkfifo(names: readonly string[], path: string): Promise<void> {
+async function runMkfifo(
+  names: readonly string[],
+  { path, aide }: { readonly path: string; readonly aide: Aide | undefined },
+): Promise<void> {
+  const args = ["-m", "600", "--", ...names];
+  const order = { argv: ["mkfifo", ...args], env: { PATH: path }, cwd: undefined, outputPath: undefined };
+  const byAide = await aide?.run({ ...order, maxOutputBytes: 0 })?.ended.catch(() => undefined);
+  if (byAide?.status === 0) return;
   let child: ChildProcess;
   try {
-    child = spawn("mkfifo", ["-m", "600", "--", ...names], {
+    child = spawn("mkfifo", args, {
       env: { PATH: path },
       stdio: "ignore",
       timeout: MKFIFO_DEADLINE_MS,

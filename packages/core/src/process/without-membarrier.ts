@@ -1,14 +1,12 @@
 import { existsSync } from "node:fs";
 import type { CommandRunner } from "../command/command-runner.ts";
+import { PERL } from "./perl.ts";
 
 /** A program and its arguments. */
 export interface Invocation {
   readonly command: string;
   readonly args: readonly string[];
 }
-
-/** A call of `perl`, which is part of every Debian; the only thing there that makes system calls without a compiler. */
-const PERL = "/usr/bin/perl";
 
 interface Numbers {
   readonly auditArch: number;

@@ -1,0 +1,126 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { type Aide, AideGone, AideRefusal, createAide } from "./aide.ts";
+
+const order = { env: { PATH: "/usr/bin:/bin" }, cwd: undefined, outputPath: undefined, maxOutputBytes: 1000 };
+
+describe("an aide", () => {
+  let aide: Aide;
+  let directory: string;
+  beforeEach(async () => {
+    aide = createAide();
+    directory = await mkdtemp(join(tmpdir(), "aide-"));
+  });
+  afterEach(async () => {
+    aide[Symbol.dispose]();
+    await rm(directory, { recursive: true });
+  });
+  const pidOfAide = async (): Promise<number> => {
+    const end = await aide.run({ ...order, argv: ["sh", "-c", "echo $PPID"] })?.ended;
+    return Number(end?.stdout.toString());
+  };
+
+  it("runs many programs at once", async () => {
+    const ends = Array.from({ length: 40 }, (_, index) =>
+      aide.run({ ...order, argv: ["sh", "-c", `echo ${String(index)}; exit ${String(index)}`] }),
+    );
+    for (const [index, program] of ends.entries()) {
+      const end = await program?.ended;
+      expect([end?.status, end?.stdout.toString()]).toEqual([index * 256, `${String(index)}\n`]);
+    }
+  });
+
+  it("says why nothing has run", async () => {
+    for (const [spec, code] of [
+      [{ argv: ["/nonexistent"] }, "ENOENT"],
+      [{ argv: ["true"], cwd: "/nonexistent" }, "ENOENT"],
+      [{ argv: ["/etc/passwd"] }, "EACCES"],
+    ] as const)
+      await expect(aide.run({ ...order, ...spec })?.ended).rejects.toMatchObject({ code });
+  });
+
+  it("passes open files with a message, and hands the answer back as soon as it is whole", async () => {
+    const filePath = join(directory, "file");
+    const socketPath = join(directory, "socket");
+    await writeFile(filePath, "");
+    const lines: Socket[] = [];
+    await using server = createServer((line) => {
+      lines.push(line);
+      line.once("data", (message: Buffer) => {
+        line.write(`half of ${message.toString()}`);
+        setTimeout(() => line.write(".\n"), 20);
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(socketPath, resolve));
+    const answer = await aide.send(
+      { socketPath, message: "question", files: [{ path: filePath, mode: "w" }] },
+      (text) => text.endsWith("\n"),
+    );
+    expect(answer).toBe("half of question.\n");
+    await until(() => lines.every((line) => line.destroyed || line.readableEnded));
+    expect(await readFile(filePath, "utf8")).toBe("");
+  });
+
+  it("refuses to send what cannot be opened, or to nobody", async () => {
+    const send = (socketPath: string, path: string): Promise<string> | undefined =>
+      aide.send({ socketPath, message: "x", files: [{ path, mode: "r" }] }, () => true);
+    await expect(send(join(directory, "nobody"), "/dev/null")).rejects.toMatchObject({ code: "ENOENT" });
+    await expect(send(join(directory, "nobody"), "/nonexistent")).rejects.toBeInstanceOf(AideRefusal);
+  });
+
+  it("that dies leaves its orders unknown, and is not there for a while", async () => {
+    const waiting = aide.run({ ...order, argv: ["sleep", "1000"] });
+    const [pid, sleeper] = [await pidOfAide(), await pidOf("sleep 1000")];
+    process.kill(pid, "SIGKILL");
+    await expect(waiting?.ended).rejects.toBeInstanceOf(AideGone);
+    expect(aide.run({ ...order, argv: ["true"] })).toBeUndefined();
+    process.kill(sleeper, "SIGKILL");
+  });
+
+  it("ends with the service, and leaves programs to themselves", async () => {
+    const outputPath = join(directory, "out");
+    const pid = await pidOfAide();
+    const program = aide.run({ ...order, outputPath, argv: ["sh", "-c", "echo $$; exec sleep 1001"] });
+    program?.ended.catch(() => undefined);
+    await until(async () => (await readFile(outputPath, "utf8").catch(() => "")) !== "");
+    aide[Symbol.dispose]();
+    await until(async () => !(await isAlive(pid)));
+    const left = Number(await readFile(outputPath, "utf8"));
+    expect(await isAlive(left)).toBe(true);
+    process.kill(left, "SIGKILL");
+  });
+
+  it("is none where there is no perl, or the processor is not known", () => {
+    for (const options of [{ perlPath: "/nonexistent" }, { arch: "vax" }]) {
+      using none = createAide(options);
+      expect(none.run({ ...order, argv: ["true"] })).toBeUndefined();
+      expect(none.send({ socketPath: "/x", message: "", files: [] }, () => true)).toBeUndefined();
+    }
+  });
+
+  async function pidOf(line: string): Promise<number> {
+    let pid = 0;
+    await until(async () => {
+      const end = await aide.run({ ...order, argv: ["pgrep", "-n", "-x", "-f", line] })?.ended;
+      pid = Number(end?.stdout.toString());
+      return pid > 0;
+    });
+    return pid;
+  }
+});
+
+async function isAlive(pid: number): Promise<boolean> {
+  return !/^\d+ \(.*\) Z|^$/.test(await readFile(`/proc/${String(pid)}/stat`, "utf8").catch(() => ""));
+}
+
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + 5000;
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error("the condition did not come true in time");
+    await delay(10);
+  }
+}
