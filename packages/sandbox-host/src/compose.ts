@@ -320,7 +320,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     updateNetworkPolicy: createUpdateNetworkPolicy({ receipts, runtime, network, containers }),
     restoreSnapshot: createRestoreSnapshot({ ...turns, maker }),
     diffSnapshots: createDiffSnapshots({ storage, records, runner, clock, log, nodePath: process.execPath }),
-    rollbackSession: createRollbackSession({ ...turns, runtime, containers, toolTimeoutMs: config.toolTimeout }),
+    rollbackSession: createRollbackSession({ ...turns, runtime, containers, clock, toolTimeoutMs: config.toolTimeout }),
     maxSessions: config.maxSessions,
     version: HOST_VERSION,
     defaults,

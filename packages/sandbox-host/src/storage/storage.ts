@@ -4,6 +4,8 @@ export interface StorageCall {
 }
 
 export interface SealCall extends StorageCall {
+  /** A `flushHead` that has begun: the seal waits for it in the place of one of its own. */
+  readonly flushed?: Promise<void> | undefined;
   /** The snapshot is taken when this has come about, and where it fails, none is. Flushing does not wait for it. */
   readonly after?: Promise<void>;
   /** Called while the snapshot is being taken, for what can be done at the same time. */
@@ -228,6 +230,8 @@ export interface Storage {
    */
   collectHeads(keep: HeadRef, call: StorageCall): Promise<readonly HeadRef[]>;
 
+  /** Writes out what the sandbox has written to a head, mapped memory included. */
+  flushHead(head: HeadRef, call: StorageCall): Promise<void>;
   /**
    * Flushes what the sandbox has written, mapped memory included, and takes a snapshot of the head. The same name again
    * leaves the snapshot that is there as it is.

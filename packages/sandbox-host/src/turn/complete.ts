@@ -4,7 +4,7 @@ import { assertGeneration } from "../session/generation.ts";
 import type { Intents } from "../session/intent.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Receipts } from "../session/receipts.ts";
-import { inOrder, type Session } from "../session/session.ts";
+import { inOrder, type Session, within } from "../session/session.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Retention } from "./retain.ts";
 import type { Sealing } from "./seal.ts";
@@ -70,12 +70,15 @@ export function createCompleteTurn(deps: {
           );
           return turn;
         }
+        // What takes long begins at once; whatever was written before the call is in it.
+        const flushed = storage.flushHead(session.head, within(session, call));
+        flushed.catch(() => undefined);
         await deps.assertRoom(call);
         const [last, snapshot] = await Promise.all([findLastTurn(session), describe(session, request)]);
         const turn: Turn = { turnNumber, snapshot, unchanged: false };
         const same = last === undefined ? undefined : { ...last, unchanged: true };
         const unless = same === undefined ? undefined : { since: same.snapshot, receipt: receiptOf(same) };
-        const options = { receipt: receiptOf(turn), unless, beside: call.beside };
+        const options = { receipt: receiptOf(turn), unless, flushed, beside: call.beside };
         const { sealed } = await sealing.seal(session, snapshot, options, call);
         if (!sealed && same !== undefined) return same;
         retention.enforce(session);

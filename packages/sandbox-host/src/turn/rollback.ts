@@ -1,4 +1,4 @@
-import { hasReason, SandboxError } from "@turnbox/core";
+import { type Clock, hasReason, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Records } from "../record/records.ts";
 import type { RollbackIntent, SnapshotRow } from "../record/row.ts";
@@ -70,6 +70,7 @@ interface Deps {
   readonly containers: Containers;
   readonly sealing: Sealing;
   readonly retention: Retention;
+  readonly clock: Clock;
   readonly log: Logger;
   readonly reach: Reach;
   readonly assertRoom: (call: Call) => Promise<void>;
@@ -78,6 +79,7 @@ interface Deps {
 }
 
 const RETIRE_TIMEOUT_MS = 30_000;
+const RETIRE_AFTER_MS = 250;
 
 export function createRollbackSession(deps: Deps): RollbackSession {
   const { records, receipts, intents, containers } = deps;
@@ -129,8 +131,8 @@ export function createRollbackSession(deps: Deps): RollbackSession {
           await deps.reach("rollback.committed");
           containers.adopt(session, intent.container);
           deps.retention.enforce(session);
-          // The caller's next command comes first.
-          void anticipated?.then(() => retire(deps, old));
+          // The caller's next command comes first: ending a sandbox keeps the processors busy.
+          void anticipated?.then(() => deps.clock.sleep(RETIRE_AFTER_MS)).then(() => retire(deps, old));
           return result;
         }),
     );
@@ -183,7 +185,7 @@ async function sealOld(
 ): Promise<void> {
   const { container } = session.row;
   if (container !== null) {
-    await runtime.pause(container, call).catch((thrown: unknown) => {
+    await freeze(runtime, container, call).catch((thrown: unknown) => {
       // A sandbox that is gone writes no more.
       if (!hasReason(thrown, "SANDBOX_LOST")) throw thrown;
     });
@@ -192,6 +194,11 @@ async function sealOld(
   await storage.seal(session.head, intent.undo.name, snapshotMarks(intent.undo), { signal: call.signal });
   call.onSealed?.();
   await reach("rollback.sealed");
+}
+
+/** Keeps what runs from writing. Calls are shut out already, so where nothing runs there is nothing to freeze. */
+async function freeze(runtime: Runtime, container: string, call: Call): Promise<void> {
+  if ((await runtime.processes(container, call)) > 0) await runtime.pause(container, call);
 }
 
 /** A frozen or dead sandbox has none that could go on. */

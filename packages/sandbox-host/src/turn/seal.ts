@@ -19,6 +19,8 @@ export type SealFacts = Pick<SnapshotRow, "kind"> &
 export interface SealOptions {
   /** What a caller that comes back by its key is answered with, once the snapshot is there. */
   readonly receipt?: ReceiptRow | undefined;
+  /** A flush of the head that has begun; see `Storage.seal`. */
+  readonly flushed?: Promise<void> | undefined;
   /** See `Storage.seal`. */
   readonly beside?: (() => void) | undefined;
   /**
@@ -72,7 +74,7 @@ export function createSealing(deps: {
 
     seal: async (session, snapshot, options, caller) => {
       const call = within(session, caller);
-      const { receipt, unless, beside } = options;
+      const { receipt, unless, flushed, beside } = options;
       const intent = { kind: "seal", token: snapshot.token, snapshot, receipt: receipt ?? null } as const;
       // Asked before the snapshot: what is written by now is in it.
       const isWritten = session.writes.areCertain;
@@ -80,7 +82,7 @@ export function createSealing(deps: {
         const after = begun.then(() => reach("seal.begun"));
         // A seal that fails before it waits for this has said enough.
         after.catch(() => undefined);
-        await storage.seal(session.head, snapshot.name, snapshotMarks(snapshot), { ...call, after, beside });
+        await storage.seal(session.head, snapshot.name, snapshotMarks(snapshot), { ...call, after, flushed, beside });
         await reach("seal.sealed");
         const isEmpty =
           unless !== undefined &&

@@ -327,10 +327,12 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         session.marks = { ...session.marks, ...marks };
         return Promise.resolve();
       }),
+    flushHead: (_ref, call) => operate("flushHead", call, () => Promise.resolve()),
     seal: (ref, name, marks, call) =>
       operate("seal", call, async () => {
         checkNewSnapshot({ token: ref.token, name });
         checkMarks(marks);
+        await call.flushed;
         await call.after;
         call.beside?.();
         const session = sessionOf(world, ref.token);

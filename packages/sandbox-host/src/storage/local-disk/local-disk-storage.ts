@@ -349,6 +349,7 @@ export function createLocalDiskStorage(options: LocalDiskStorageOptions): Storag
         await mkdir(path, { recursive: true, mode: 0o700 });
         return { path, touch: "directly" };
       }),
+    flushHead: async (_head, { signal }) => await trees.flush(at(), signal),
     flush: async ({ signal }) => await trees.flush(at(), signal),
     destroyAll: (call) =>
       turns.pass(

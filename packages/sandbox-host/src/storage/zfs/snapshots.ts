@@ -30,13 +30,13 @@ export async function seal(
   head: HeadRef,
   options: SealCall & { readonly name: string; readonly marks: Marks },
 ): Promise<void> {
-  const { name, marks, after, beside, signal } = options;
+  const { name, marks, after, beside, flushed, signal } = options;
   checkHead(head);
   checkNewSnapshot({ token: head.token, name });
   checkMarks(marks);
   const { zfs, layout, datasets } = room;
   const dataset = `${layout.head(head)}@${name}`;
-  const [roomLeft] = await Promise.all([findRoomLeft(room, head, signal), flush(room, head, signal), after]);
+  const [roomLeft] = await Promise.all([findRoomLeft(room, head, signal), flushed ?? flush(room, head, signal), after]);
   if (roomLeft === "no") {
     if ((await datasets.find(dataset, signal)) === undefined) throw spaceExhausted();
     return;

@@ -27,7 +27,7 @@ import {
   usedBytes,
   usedBytesOfAll,
 } from "./sessions.ts";
-import { destroySnapshot, listSnapshots, seal } from "./snapshots.ts";
+import { destroySnapshot, flush, listSnapshots, seal } from "./snapshots.ts";
 import { createStatusProbe } from "./status.ts";
 import { isUnchanged } from "./unchanged.ts";
 import { createViews } from "./views.ts";
@@ -120,6 +120,7 @@ export function createZfsStorage(options: ZfsStorageOptions): Storage {
     unmountHead: (head, call) => ofSession(head.token, call, (r, c) => unmountHead(r, head, c)),
     destroyHead: (head, call) => ofSession(head.token, call, (r, c) => destroyHead(r, head, c)),
     destroySession: (token, call) => ofSession(token, call, (r, c) => destroySession(r, token, c)),
+    flushHead: (head, call) => look(call, (r, c) => flush(r, head, c.signal)),
     seal: (head, name, marks, call) =>
       ofSession(head.token, call, (r, c) => seal(r, head, { ...call, ...c, name, marks })),
     listSnapshots: (token, call) => look(call, (r, c) => listSnapshots(r, token, c)),
