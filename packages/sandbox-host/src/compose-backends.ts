@@ -1,6 +1,13 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { type Clock, type CommandRunner, createChildCommandRunner, type Log, systemClock } from "@turnbox/core";
+import {
+  type Aide,
+  type Clock,
+  type CommandRunner,
+  createChildCommandRunner,
+  type Log,
+  systemClock,
+} from "@turnbox/core";
 import { type HostConfig, poolSizeBytes } from "./config.ts";
 import { findCommand } from "./doctor/find-command.ts";
 import { createLookUp } from "./network/netns/look-up.ts";
@@ -23,6 +30,8 @@ export interface BackendOptions {
   readonly dataDirectory: string;
   /** The PATH that system programs are looked up in. */
   readonly path: string;
+  /** Where given, it starts the programs of the backends. */
+  readonly aide?: Aide;
   readonly log?: Log;
   readonly clock?: Clock;
   /** Finds the addresses of names that sandboxes ask for; the machine's resolvers unless given. */
@@ -39,7 +48,8 @@ export interface Backends {
 /** The storage and the runtime that the configuration names, not opened yet. */
 export async function composeBackends(options: BackendOptions): Promise<Backends> {
   const { config, dataDirectory } = options;
-  const runner = createChildCommandRunner({ path: options.path });
+  const aide = options.aide === undefined ? {} : { aide: options.aide };
+  const runner = createChildCommandRunner({ path: options.path, ...aide });
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
   const storage =
     config.storageBackend === "zfs"
@@ -55,7 +65,7 @@ export async function composeBackends(options: BackendOptions): Promise<Backends
   const stateDirectory = join(dataDirectory, "containers");
   const runtime =
     config.containerRuntime === "gvisor"
-      ? createGvisorRuntime({ runner, stateDirectory })
+      ? createGvisorRuntime({ runner, stateDirectory, ...aide })
       : createNoneRuntime({ runner, stateDirectory });
   const network = await composeNetwork({ ...options, runner });
   return { storage, runtime: createNetworkedRuntime(runtime, network), network };

@@ -98,7 +98,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const { config, dataDirectory, log } = options;
   const clock = options.clock ?? systemClock;
   const reach = options.reach ?? PASS_ON;
-  const runner = createChildCommandRunner({ path: options.path });
+  const runner = createChildCommandRunner({ path: options.path, ...(options.aide && { aide: options.aide }) });
   const { storage, runtime, network } = options.backends ?? (await composeBackends(options));
   const stagingPath = join(dataDirectory, "staging");
   await rm(stagingPath, { recursive: true, force: true });

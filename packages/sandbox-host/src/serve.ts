@@ -2,6 +2,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
   acquireHomeLock,
+  createAide,
   createLog,
   createTokenVerifier,
   loadOrCreateHomeToken,
@@ -73,10 +74,12 @@ export async function serve(options: ServeOptions): Promise<void> {
       log.warn({ message }, "traces");
     },
   });
+  using aide = createAide();
   const parts: HostOptions = {
     config,
     dataDirectory,
     log,
+    aide,
     path: options.path,
     ...(options.crashFile === null ? {} : { reach: createCrashOnRequest(options.crashFile) }),
   };

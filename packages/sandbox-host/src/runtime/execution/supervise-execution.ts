@@ -11,9 +11,12 @@ const COMMAND_GRACE_MS = 2000;
 const READER_GRACE_MS = 1000;
 const KILL_ATTEMPTS = 3;
 
+/** What stands for the process on the host: a command, or something that is asked in the same way. */
+export type SupervisedCommand = Pick<RunningCommand, "stdin" | "ended" | "kill">;
+
 /** What an adapter knows about a process that it has started. */
 export interface SupervisedProcess {
-  readonly command: RunningCommand;
+  readonly command: SupervisedCommand;
   readonly stdout: OutputRelay;
   readonly stderr: OutputRelay;
   readonly deadlineMs: number;

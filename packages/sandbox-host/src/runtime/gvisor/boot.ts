@@ -6,8 +6,9 @@ import { cgroupOf, cgroupPath, type GvisorContext, runsc, runscWithNetwork } fro
 import { endHostClients, findHostClients } from "./host-clients.ts";
 import { containerLayout, spawnMark } from "./layout.ts";
 import { createOciSpec, MOUNT_POINTS, type OciNetwork } from "./oci-spec.ts";
-import { withHiddenSettings, withReadOnly } from "./runsc-command.ts";
-import { isBooted, readStateFile } from "./state-file.ts";
+import { withReadOnly } from "./read-only.ts";
+import { withHiddenSettings } from "./runsc-command.ts";
+import { isBooted, readStateFile, stateFilePath } from "./state-file.ts";
 import { tearDown } from "./teardown.ts";
 
 const BOOT_DEADLINE_MS = 60_000;
@@ -36,7 +37,7 @@ export async function bootContainer(context: GvisorContext, spec: ContainerSpec,
     spec.network === undefined
       ? runsc(context, args, BOOT_DEADLINE_MS)
       : withHiddenSettings(spec.network.netnsPath, busybox, runscWithNetwork(context, args, BOOT_DEADLINE_MS));
-  const command = withReadOnly(initDirectory, busybox, run);
+  const command = withReadOnly(initDirectory, { busyboxPath: busybox }, run);
   try {
     const { exitCode } = await context.runner.run({ ...command, outputPath: paths.bootLogPath }, { signal });
     if (exitCode !== 0) throw new Error(await readTail(paths.bootLogPath));
@@ -50,6 +51,7 @@ export async function bootContainer(context: GvisorContext, spec: ContainerSpec,
 /** Ends a container, in whatever condition it is, and takes away everything of it. Idempotent. */
 export async function removeContainer(context: GvisorContext, id: string, signal: AbortSignal = NEVER): Promise<void> {
   const { bundleDirectory } = containerLayout(context.layout, id);
+  if (!(await wasEverBooted(context, id))) return;
   await endBoot(context, id, bundleDirectory);
   await tearDown({
     id,
@@ -64,6 +66,13 @@ export async function removeContainer(context: GvisorContext, id: string, signal
   });
   await endSpawnedClients(context, id);
   await rm(bundleDirectory, { recursive: true, force: true });
+}
+
+/** Its directory is there before anything else of it, and its state goes last. */
+async function wasEverBooted({ layout }: GvisorContext, id: string): Promise<boolean> {
+  const { bundleDirectory } = containerLayout(layout, id);
+  const places = [bundleDirectory, stateFilePath(layout.runscRoot, id)];
+  return (await Promise.all(places.map(kindOf))).some((kind) => kind !== "missing");
 }
 
 /** The commands that wait for spawned processes end by themselves, but only soon. */
@@ -92,10 +101,12 @@ async function endBoot({ layout, clock }: GvisorContext, id: string, bundleDirec
  * host mount what it points to.
  */
 async function prepareRoot(rootPath: string): Promise<void> {
-  if ((await kindOf(rootPath)) !== "directory") throw invalidArgument("rootPath", "is not a directory");
-  for (const { path, mode } of MOUNT_POINTS) {
+  const places = MOUNT_POINTS.map(({ path }) => join(rootPath, path));
+  const [kindOfRoot, ...kinds] = await Promise.all([rootPath, ...places].map(kindOf));
+  if (kindOfRoot !== "directory") throw invalidArgument("rootPath", "is not a directory");
+  for (const [index, { path, mode }] of MOUNT_POINTS.entries()) {
     const full = join(rootPath, path);
-    const kind = await kindOf(full);
+    const kind = kinds[index];
     if (kind === "other") throw invalidArgument("rootPath", `/${path} is not a directory`);
     if (kind === "directory") continue;
     await mkdir(full);

@@ -1,4 +1,4 @@
-import type { Clock, CommandRunner, CommandSpec } from "@turnbox/core";
+import type { Aide, Clock, CommandRunner, CommandSpec, FifoSupply } from "@turnbox/core";
 import type { LingeringOutputs } from "../execution/lingering-outputs.ts";
 import type { ContainerLimits } from "../runtime.ts";
 import { type Cgroup, createCgroup, readCgroupMounts } from "./cgroup.ts";
@@ -11,6 +11,11 @@ import { type ContainerState, isBooted, readStateFile } from "./state-file.ts";
 /** What the parts of the gVisor runtime share. */
 export interface GvisorContext {
   readonly runner: CommandRunner;
+  /** Passes files to sentries; absent where processes are started by `runsc` alone. */
+  readonly aide: Aide | undefined;
+  readonly fifos: FifoSupply;
+  /** How processes are started, as `open` has proven it. */
+  readonly execs: { way: "sentry" | "runsc" };
   readonly clock: Clock;
   readonly layout: Layout;
   readonly runscPath: string;

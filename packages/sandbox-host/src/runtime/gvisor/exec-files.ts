@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Layout } from "./layout.ts";
@@ -6,7 +6,7 @@ import { containerLayout } from "./layout.ts";
 
 /**
  * The files of an execution. The process file holds what is to be started, environment included, and is there until it has
- * started; the pid file, written by runsc, from then on until it has ended. So what a service that died was looking
+ * started; the pid file, written by whoever started it, from then on until it has ended. So what a service that died was looking
  * after is what there is a file of. While a process has no work yet its pid file has another name, and does not count.
  *
  * All are small, in a directory of the runtime's own, and on the way of every call: they are changed at once, without a
@@ -38,7 +38,7 @@ async function listMarkers(layout: Layout, id: string, kind: "json" | "pid" | "i
   return names.filter((name) => name.endsWith(`.${kind}`)).map((name) => name.slice(0, -kind.length - 1));
 }
 
-/** The inner pid that runsc has written, 0 before it has. */
+/** The inner pid that was written down, 0 before it is. */
 export function readPid(pidPath: string): number {
   // It is asked for again and again: that there is no file yet is not worth an exception.
   if (statSync(pidPath, { throwIfNoEntry: false }) === undefined) return 0;
@@ -48,6 +48,10 @@ export function readPid(pidPath: string): number {
   } catch {
     return 0;
   }
+}
+
+export function writePid({ pidPath }: ExecFiles, pid: number): void {
+  writeFileSync(pidPath, String(pid), { mode: 0o600 });
 }
 
 export function markWork({ pidPath, idlePath }: ExecFiles, work: "some" | "none"): void {

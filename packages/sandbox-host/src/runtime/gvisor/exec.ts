@@ -1,12 +1,23 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { text } from "node:stream/consumers";
-import { type CommandExit, invalidArgument, randomToken, type RunningCommand, SandboxError } from "@turnbox/core";
+import {
+  type CommandExit,
+  invalidArgument,
+  randomToken,
+  type RunningCommand,
+  SandboxError,
+  type Stdio,
+} from "@turnbox/core";
 import { type OutputRelay, relayOutput } from "../execution/relay-output.ts";
+import type { SupervisedCommand } from "../execution/supervise-execution.ts";
 import type { ExecSpec } from "../runtime.ts";
 import { type GvisorContext, liveState, runsc } from "./context.ts";
-import { execFiles, markWork, readPid, removeExecFiles } from "./exec-files.ts";
+import { type ExecFiles, execFiles, markWork, readPid, removeExecFiles, writePid } from "./exec-files.ts";
 import { createProcessSpec } from "./oci-spec.ts";
 import { classifyStartFailure } from "./runsc-command.ts";
+import { followProcess } from "./sentry/sentry-process.ts";
+import { startInSentry } from "./sentry/start-in-sentry.ts";
+import type { ContainerState } from "./state-file.ts";
 import { MARKER_VARIABLE } from "./sweep.ts";
 
 const POLL_MS = 2;
@@ -17,7 +28,8 @@ const MAX_ARGV_BYTES = 128 * 1024;
 
 /** A process that runs inside. */
 export interface StartedProcess {
-  readonly command: RunningCommand;
+  /** What stands for it on the host. */
+  readonly command: SupervisedCommand;
   readonly stdout: OutputRelay;
   readonly stderr: OutputRelay;
   /** Its pid inside, which is its process group too. */
@@ -30,24 +42,22 @@ export interface StartedProcess {
 /** Called where a start was given up halfway: something may run inside, or come to run. */
 export type AbandonedStart = (marker: string) => Promise<void>;
 
+interface Starting {
+  readonly spec: ExecSpec;
+  readonly signal: AbortSignal;
+  readonly onAbandoned: AbandonedStart;
+}
+
 /**
- * Starts a process by `runsc exec`. The process file, which holds the environment, is readable for us alone and gone when
- * this answers, so no secret shows in a process list. runsc writes the inner pid when the process runs: a start failed if
- * and only if runsc has exited without one, whatever its exit code. Where runsc was killed before, or does not come to
- * an end, nobody knows what has run.
+ * Starts a process, by the sentry itself where that is proven to work, else by `runsc exec`. There is a file of it before
+ * anything runs. Where nobody knows what has run, because the start was given up or not answered, that is undone.
  */
-export async function startProcess(
-  context: GvisorContext,
-  id: string,
-  {
-    spec,
-    signal,
-    onAbandoned,
-  }: { readonly spec: ExecSpec; readonly signal: AbortSignal; readonly onAbandoned: AbandonedStart },
-): Promise<StartedProcess> {
+export async function startProcess(context: GvisorContext, id: string, starting: Starting): Promise<StartedProcess> {
+  const { spec, signal, onAbandoned } = starting;
   signal.throwIfAborted();
   checkSpec(spec);
-  if ((await liveState(context, id)) === undefined) throw lost(id);
+  const state = await liveState(context, id);
+  if (state === undefined) throw lost(id);
   const marker = randomToken(MARKER_CHARS);
   const files = execFiles(context.layout, id, marker);
   const release = (): void => {
@@ -56,29 +66,83 @@ export async function startProcess(
   };
   context.ownExecs.add(marker);
   try {
-    const env = { ...spec.env, [MARKER_VARIABLE]: marker };
-    writeFileSync(files.processPath, JSON.stringify(createProcessSpec({ ...spec, env })), { mode: 0o600 });
-    const args = ["exec", `--process=${files.processPath}`, `--internal-pid-file=${files.pidPath}`, id];
-    // The deadline of the process is enforced inside, where its whole tree is reached.
-    const command = await context.runner.start({ ...runsc(context, args, Number.MAX_SAFE_INTEGER), stdio: "fifos" });
-    const relay = { clock: context.clock, onLinger: context.lingering.add };
-    const stdout = relayOutput(command.stdout, relay);
-    const stderr = relayOutput(command.stderr, relay);
-    const started = await awaitPid(context, { command, pidPath: files.pidPath, signal });
+    const marked = { ...spec, env: { ...spec.env, [MARKER_VARIABLE]: marker } };
+    const attempt = { state, files, spec: marked, signal };
+    const started = (await startBySentry(context, attempt)) ?? (await startByRunsc(context, attempt));
     if (started.kind === "running") {
       rmSync(files.processPath, { force: true });
-      return { command, stdout, stderr, pid: started.pid, marker, release };
+      return { ...started, marker, release };
     }
-    if (started.kind === "failed") throw await startFailure(context, id, await text(stderr.output));
-    command.kill();
+    if (started.kind === "failed") throw await startFailure(context, id, started.why);
     await onAbandoned(marker);
     signal.throwIfAborted();
+    if ((await liveState(context, id)) === undefined) throw lost(id);
     const message = `container ${id} does not start processes`;
     throw new SandboxError("RUNTIME_UNAVAILABLE", message, { admitted: "unknown" });
   } catch (thrown) {
     release();
     throw thrown;
   }
+}
+
+interface Attempt {
+  readonly state: ContainerState;
+  readonly files: ExecFiles;
+  readonly spec: ExecSpec;
+  readonly signal: AbortSignal;
+}
+
+type Attempted =
+  | ({ readonly kind: "running" } & Omit<StartedProcess, "marker" | "release">)
+  | { readonly kind: "failed"; readonly why: string }
+  | { readonly kind: "abandoned" };
+
+/** Undefined where it cannot be asked, and nothing has run. */
+async function startBySentry(
+  context: GvisorContext,
+  { state, files, spec, signal }: Attempt,
+): Promise<Attempted | undefined> {
+  const { id, status, controlSocketPath: socketPath } = state;
+  const { aide } = context;
+  if (context.execs.way === "runsc" || aide === undefined || socketPath === undefined) return undefined;
+  if (status === "paused") return undefined;
+  writeFileSync(files.processPath, "", { mode: 0o600 });
+  const start = await startInSentry(context, aide, {
+    id,
+    socketPath,
+    process: spec,
+    deadlineMs: START_DEADLINE_MS,
+    signal,
+  });
+  if (start.kind === "not_asked") return undefined;
+  if (start.kind !== "running") return start;
+  const { pid, stdio } = start;
+  writePid(files, pid);
+  const { ended, kill } = followProcess(context, { id, socketPath, pid });
+  return { kind: "running", pid, command: { stdin: stdio.stdin, ended, kill }, ...relayOutputs(context, stdio) };
+}
+
+/**
+ * The process file, which holds the environment, is readable for us alone and goes when the process runs, so no secret
+ * shows in a process list. runsc writes the inner pid when the process runs: a start failed if and only if runsc has exited
+ * without one, whatever its exit code. Where runsc was killed before, or does not come to an end, nobody knows what has run.
+ */
+async function startByRunsc(context: GvisorContext, { state, files, spec, signal }: Attempt): Promise<Attempted> {
+  writeFileSync(files.processPath, JSON.stringify(createProcessSpec(spec)), { mode: 0o600 });
+  const args = ["exec", `--process=${files.processPath}`, `--internal-pid-file=${files.pidPath}`, state.id];
+  // The deadline of the process is enforced inside, where its whole tree is reached.
+  const command = await context.runner.start({ ...runsc(context, args, Number.MAX_SAFE_INTEGER), stdio: "fifos" });
+  const outputs = relayOutputs(context, command);
+  const started = await awaitPid(context, { command, pidPath: files.pidPath, signal });
+  if (started.kind === "running") return { kind: "running", pid: started.pid, command, ...outputs };
+  if (started.kind === "failed") return { kind: "failed", why: await text(outputs.stderr.output) };
+  command.kill();
+  return { kind: "abandoned" };
+}
+
+function relayOutputs({ clock, lingering }: GvisorContext, { stdout, stderr }: Omit<Stdio, "stdin">) {
+  const relay = { clock, onLinger: lingering.add };
+  return { stdout: relayOutput(stdout, relay), stderr: relayOutput(stderr, relay) };
 }
 
 /**
@@ -99,7 +163,7 @@ export function recordProcess(
   }
 }
 
-interface Starting {
+interface Awaited {
   readonly command: RunningCommand;
   readonly pidPath: string;
   readonly signal: AbortSignal;
@@ -107,7 +171,7 @@ interface Starting {
 
 type StartOutcome = { readonly kind: "running"; readonly pid: number } | { readonly kind: "failed" | "abandoned" };
 
-async function awaitPid({ clock }: GvisorContext, { command, pidPath, signal }: Starting): Promise<StartOutcome> {
+async function awaitPid({ clock }: GvisorContext, { command, pidPath, signal }: Awaited): Promise<StartOutcome> {
   const seen: { end?: CommandExit } = {};
   void command.ended.then((exit) => {
     seen.end = exit;

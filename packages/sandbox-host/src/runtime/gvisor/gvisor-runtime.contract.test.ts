@@ -1,6 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createChildCommandRunner } from "@turnbox/core";
+import { afterAll } from "@jest/globals";
+import { type Aide, createAide, createChildCommandRunner } from "@turnbox/core";
 import { runtimeSuite } from "../runtime.suite.ts";
 import type { RuntimeHarness } from "../suite/harness.suite.ts";
 import { createWorkbench, processesNaming, SHELL_PROGRAMS } from "../suite/host-harness.suite.ts";
@@ -9,10 +10,15 @@ import { gvisorSuite } from "./gvisor.suite.ts";
 import { createGvisorRuntime } from "./gvisor-runtime.ts";
 import { readStateFile } from "./state-file.ts";
 
-async function createHarness(): Promise<RuntimeHarness> {
+const aide = createAide();
+afterAll(() => {
+  aide[Symbol.dispose]();
+});
+
+async function createHarness(options: { readonly aide?: Aide } = {}): Promise<RuntimeHarness> {
   const bench = await createWorkbench();
-  const runner = createChildCommandRunner();
-  const reopen = () => createGvisorRuntime({ runner, stateDirectory: bench.stateDirectory });
+  const runner = createChildCommandRunner(options);
+  const reopen = () => createGvisorRuntime({ runner, ...options, stateDirectory: bench.stateDirectory });
   return {
     runtime: reopen(),
     programs: SHELL_PROGRAMS,
@@ -46,5 +52,10 @@ async function leftoversOf(ids: readonly string[], stateDirectory: string): Prom
   ];
 }
 
-runtimeSuite("gvisor", createHarness, { shell: "yes", addedVariables: ["TURNBOX_EXEC"], crashes: "yes" });
-gvisorSuite(createHarness, createWorkbench);
+// What every runtime does is shown of processes that the sentry starts, the rest of those that runsc does.
+runtimeSuite("gvisor", () => createHarness({ aide }), {
+  shell: "yes",
+  addedVariables: ["TURNBOX_EXEC"],
+  crashes: "yes",
+});
+gvisorSuite(() => createHarness(), createWorkbench);

@@ -1,4 +1,12 @@
-import { type Clock, type CommandRunner, invalidArgument, SandboxError, systemClock } from "@turnbox/core";
+import {
+  type Aide,
+  type Clock,
+  type CommandRunner,
+  createFifoSupply,
+  invalidArgument,
+  SandboxError,
+  systemClock,
+} from "@turnbox/core";
 import { endWaiterInput } from "../execution/waiter.ts";
 import { createKeyedLock } from "../execution/keyed-lock.ts";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
@@ -12,7 +20,6 @@ import { checkSpec, recordProcess, type StartedProcess, startProcess } from "./e
 import { createLayout } from "./layout.ts";
 import { listContainers, removeLeftovers } from "./leftovers.ts";
 import { judgeExit, readLiveness } from "./liveness.ts";
-import { INIT_PROGRAM } from "./oci-spec.ts";
 import { checkCgroups, checkRoot, installInit, proveByRun, readVersion } from "./probe.ts";
 import { quiesceContainer } from "./quiesce.ts";
 import { createShellSlots } from "./shell-slots.ts";
@@ -23,7 +30,6 @@ import { openTerminal } from "./terminal.ts";
 import { createTreeKiller } from "./tree-killer.ts";
 
 const CONTROL_DEADLINE_MS = 10_000;
-const PROBE_DEADLINE_MS = 20_000;
 const SLOT_START_MS = 10_000;
 const WAITING_SHELLS = 1;
 const MAX_LINGERING_OUTPUTS = 128;
@@ -33,6 +39,8 @@ const ID_RULE = /^[a-z0-9]{1,64}$/;
 
 export interface GvisorRuntimeOptions {
   readonly runner: CommandRunner;
+  /** Where given, and this version of runsc is one whose protocol is known, processes are started without runsc. */
+  readonly aide?: Aide;
   /** Private to this runtime; what is in it outlives the service. */
   readonly stateDirectory: string;
   readonly clock?: Clock;
@@ -51,6 +59,9 @@ export interface GvisorRuntimeOptions {
 export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
   const context: GvisorContext = {
     runner: options.runner,
+    aide: options.aide,
+    fifos: createFifoSupply(options.aide === undefined ? {} : { aide: options.aide }),
+    execs: { way: "runsc" },
     clock: options.clock ?? systemClock,
     layout: createLayout(options.stateDirectory),
     runscPath: options.runscPath ?? "runsc",
@@ -184,8 +195,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       await checkCgroups();
       await installInit(context, options.busyboxPath ?? "/bin/busybox");
       await removeLeftovers(context, lock, signal);
-      const probe = { argv: [INIT_PROGRAM, "true"], env: {}, cwd: "/", deadlineMs: PROBE_DEADLINE_MS } as const;
-      await proveByRun(context, { version, signal, lock, runProgram: async (id) => await exec(id, probe, signal) });
+      await proveByRun(context, { version, signal, lock, runProgram: (id, spec) => exec(id, spec, signal) });
       return { version };
     },
     start: async (spec, { signal }) => {

@@ -2,8 +2,11 @@ import { type CommandExit, SandboxError } from "@turnbox/core";
 import type { ExecExit, Liveness } from "../runtime.ts";
 import { type GvisorContext, liveState, runsc } from "./context.ts";
 import { causeOfDeath } from "./deaths.ts";
+import { callSentry } from "./sentry/sentry-call.ts";
+import type { ContainerState } from "./state-file.ts";
 
 const ANSWER_DEADLINE_MS = 10_000;
+const SENTRY_DEADLINE_MS = 2000;
 
 export interface SandboxAnswer {
   readonly liveness: Exclude<Liveness, "gone">;
@@ -19,12 +22,37 @@ export async function askSandbox(
 ): Promise<SandboxAnswer | undefined> {
   const state = await liveState(context, id);
   if (state === undefined) return undefined;
+  const liveness = state.status === "paused" ? "paused" : "running";
+  const listed = await listBySentry(context, state, signal);
+  if (listed !== undefined) return { liveness, pids: listed };
   const command = runsc(context, ["ps", "--format=json", id], ANSWER_DEADLINE_MS);
   const { exitCode, stdout, stderr } = await context.runner.run(command, signal === undefined ? {} : { signal });
-  if (exitCode === 0) return { liveness: state.status === "paused" ? "paused" : "running", pids: parsePids(stdout) };
+  if (exitCode === 0) return { liveness, pids: parsePids(stdout) };
   // A dying sentry lets go of its control socket a moment before its process is gone.
   if (stderr.includes("connecting to control server") || (await liveState(context, id)) === undefined) return undefined;
   throw new SandboxError("RUNTIME_UNAVAILABLE", `container ${id} does not answer`, { cause: new Error(stderr.trim()) });
+}
+
+/** Undefined where the sentry is not asked itself, or did not answer: then runsc says why. */
+async function listBySentry(
+  { execs }: GvisorContext,
+  { id, controlSocketPath: socketPath }: ContainerState,
+  signal?: AbortSignal,
+): Promise<readonly number[] | undefined> {
+  if (execs.way === "runsc" || socketPath === undefined) return undefined;
+  const limits = [AbortSignal.timeout(SENTRY_DEADLINE_MS), ...(signal === undefined ? [] : [signal])];
+  try {
+    return pidsOf(await callSentry({ socketPath, method: "Processes", arg: id }, AbortSignal.any(limits)));
+  } catch {
+    signal?.throwIfAborted();
+    return undefined;
+  }
+}
+
+/** A list of processes, or null for none. */
+function pidsOf(listed: unknown): readonly number[] {
+  const rows = Array.isArray(listed) ? (listed as readonly { readonly pid?: unknown }[]) : [];
+  return rows.map(({ pid }) => Number(pid));
 }
 
 export async function readLiveness(context: GvisorContext, id: string, signal?: AbortSignal): Promise<Liveness> {

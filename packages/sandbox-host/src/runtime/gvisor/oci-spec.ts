@@ -1,7 +1,7 @@
 import type { ContainerLimits } from "../runtime.ts";
 
 /** Enough for package managers and servers; nothing that reaches mounts, modules, raw sockets or other processes' memory. */
-const CAPABILITIES = [
+export const CAPABILITIES = [
   "CAP_CHOWN",
   "CAP_DAC_OVERRIDE",
   "CAP_FOWNER",

@@ -3,12 +3,13 @@ import { release } from "node:os";
 import { join } from "node:path";
 import { hasReason, randomToken, SandboxError } from "@turnbox/core";
 import type { KeyedLock } from "../execution/keyed-lock.ts";
-import type { Execution } from "../runtime.ts";
+import type { Execution, ExecSpec } from "../runtime.ts";
 import { bootContainer, removeContainer } from "./boot.ts";
 import { readCgroupMounts } from "./cgroup.ts";
 import type { GvisorContext } from "./context.ts";
 import { probeId, probeRoot } from "./leftovers.ts";
-import { parseVersion } from "./runsc-command.ts";
+import { explainFailure } from "./probe-program.ts";
+import { isKnownProtocol, parseVersion } from "./runsc-command.ts";
 
 const VERSION_DEADLINE_MS = 10_000;
 
@@ -52,50 +53,52 @@ export async function checkCgroups(): Promise<void> {
   if ((await readCgroupMounts()).length === 0) throw unavailable("no cgroup hierarchy is mounted");
 }
 
-/** Boots a container on an empty root and runs something in it, unless that was proven on this boot of the machine. */
-export async function proveByRun(
-  context: GvisorContext,
-  {
-    version,
-    signal,
-    lock,
-    runProgram,
-  }: {
-    readonly version: string;
-    readonly signal: AbortSignal;
-    readonly lock: KeyedLock;
-    runProgram(id: string): Promise<Execution>;
-  },
-): Promise<void> {
-  const { proofPath } = context.layout;
-  const machine = await describeMachine(version);
-  if ((await readFile(proofPath, "utf8").catch(() => "")) === machine) return;
-  const id = probeId(randomToken);
-  await lock.run(id, async () => {
-    await runProbe(context, { id, signal, runProgram });
-  });
-  await writeFile(`${proofPath}.new`, machine, { mode: 0o600 });
-  await rename(`${proofPath}.new`, proofPath);
+/** Starts a program in a container, the way that the context says. */
+type RunProgram = (id: string, spec: ExecSpec) => Promise<Execution>;
+
+interface ProofRequest {
+  readonly version: string;
+  readonly signal: AbortSignal;
+  readonly lock: KeyedLock;
+  readonly runProgram: RunProgram;
+}
+
+/**
+ * Boots a container on an empty root and runs something in it, unless that was proven on this boot of the machine. Decides
+ * how processes are started from now on: by the sentry where its protocol is known and shown to do the same.
+ */
+export async function proveByRun(context: GvisorContext, request: ProofRequest): Promise<void> {
+  const { execs, layout } = context;
+  const wanted = context.aide !== undefined && isKnownProtocol(request.version) ? "sentry" : "runsc";
+  const machine = await describeMachine(request.version);
+  const proven = (await readFile(layout.proofPath, "utf8").catch(() => "")) === describeProof(machine, wanted);
+  if (!proven) {
+    const id = probeId(randomToken);
+    await request.lock.run(id, async () => {
+      await runProbe(context, id, request, wanted);
+    });
+    await writeFile(`${layout.proofPath}.new`, describeProof(machine, execs.way), { mode: 0o600 });
+    await rename(`${layout.proofPath}.new`, layout.proofPath);
+    return;
+  }
+  execs.way = wanted;
 }
 
 async function runProbe(
   context: GvisorContext,
-  {
-    id,
-    signal,
-    runProgram,
-  }: { readonly id: string; readonly signal: AbortSignal; runProgram(id: string): Promise<Execution> },
+  id: string,
+  { signal, runProgram }: ProofRequest,
+  wanted: "sentry" | "runsc",
 ): Promise<void> {
   const rootPath = probeRoot(context, id);
   await mkdir(rootPath);
   try {
     await bootContainer(context, { id, rootPath, hostname: "probe", limits: {} }, signal);
-    const execution = await runProgram(id);
-    execution.stdin.end();
-    execution.stdout.resume();
-    execution.stderr.resume();
-    const exit = await execution.exit;
-    if (exit.kind !== "exited" || exit.exitCode !== 0) throw new Error(`the probe ended with ${JSON.stringify(exit)}`);
+    const failure = await explainFailure(id, runProgram);
+    if (failure !== undefined) throw new Error(failure);
+    if (wanted === "runsc") return;
+    context.execs.way = "sentry";
+    if ((await explainFailure(id, runProgram).catch(String)) !== undefined) context.execs.way = "runsc";
   } catch (cause) {
     signal.throwIfAborted();
     throw unavailable(explain(cause), cause);
@@ -106,10 +109,12 @@ async function runProbe(
 }
 
 /** What a proof holds for: another boot, kernel or runsc needs a new one. */
-async function describeMachine(version: string): Promise<string> {
+async function describeMachine(version: string): Promise<object> {
   const bootId = await readFile("/proc/sys/kernel/random/boot_id", "utf8");
-  return JSON.stringify({ bootId: bootId.trim(), kernel: release(), version });
+  return { bootId: bootId.trim(), kernel: release(), version };
 }
+
+const describeProof = (machine: object, execs: string): string => JSON.stringify({ ...machine, execs });
 
 function unavailable(why: string, cause?: unknown): SandboxError {
   return new SandboxError("RUNTIME_UNAVAILABLE", `gVisor does not work here: ${why}`, { cause });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { classifyStartFailure, parseVersion, runscCommand, withReadOnly } from "./runsc-command.ts";
+import { classifyStartFailure, isKnownProtocol, parseVersion, runscCommand } from "./runsc-command.ts";
 
 const failed = (argv: string, why: string) =>
   `executing processes for container: executing command "${argv}" in sandbox: ${why}\n`;
@@ -21,13 +21,6 @@ describe("a runsc command", () => {
       deadlineMs: 5,
     });
   });
-
-  it("passes paths to the read-only wrapper as arguments, never as script", () => {
-    const spec = withReadOnly("/a $(b)", "/bb", { command: "runsc", args: ["run", "x"], deadlineMs: 5 });
-    expect(spec.command).toBe("/bb");
-    expect(spec.args.slice(-5)).toEqual(["/bb", "/a $(b)", "runsc", "run", "x"]);
-    expect(spec.args.filter((arg) => arg.includes("/a $(b)"))).toEqual(["/a $(b)"]);
-  });
 });
 
 describe("the version of runsc", () => {
@@ -40,6 +33,13 @@ describe("the version of runsc", () => {
     ["", undefined],
   ])("is read from %j", (output, expected) => {
     expect(parseVersion(output)).toEqual(expected);
+  });
+});
+
+describe("the protocol of a sentry", () => {
+  it("is known of one release only", () => {
+    expect(isKnownProtocol("0.0~20240729.0")).toBe(true);
+    expect(isKnownProtocol("release-20250505.0")).toBe(false);
   });
 });
 

@@ -25,19 +25,6 @@ export function runscCommand({ runscPath, runscRoot, args, deadlineMs, network }
   return { command: runscPath, args: [`--root=${runscRoot}`, ...REQUIRED_FLAGS, ...more, ...args], deadlineMs };
 }
 
-/** Makes `$2` read-only for this mount namespace, with the program `$1`, and becomes the rest of the arguments. */
-const READ_ONLY_SCRIPT = '"$1" mount --bind "$2" "$2" && "$1" mount -o remount,bind,ro "$2" && shift 2 && exec "$@"';
-
-/**
- * Starts a command in a mount namespace of its own, in which `directory` is read-only. runsc's own read-only bind mounts do
- * not protect the host's files: opening one to truncate it is refused inside, but has emptied it by then (directfs).
- */
-export function withReadOnly(directory: string, busyboxPath: string, spec: CommandSpec): CommandSpec {
-  const unshare = ["unshare", "--mount", "--propagation", "slave"];
-  const script = [busyboxPath, "sh", "-c", READ_ONLY_SCRIPT, "sh", busyboxPath, directory];
-  return { ...spec, command: busyboxPath, args: [...unshare, ...script, spec.command, ...spec.args] };
-}
-
 /** With the program `$1` in the namespace `$2`: hides the kernel's settings where they would be misread, see below. */
 const HIDE_SETTINGS_SCRIPT =
   'if "$1" nsenter "--net=$2" "$1" test -e /proc/sys/net/core/rmem_default; then ' +
@@ -60,6 +47,13 @@ export function parseVersion(
   const [, version, date] = /^runsc version (\S*?(\d{8})\S*)/m.exec(output) ?? [];
   if (version === undefined || date === undefined) return undefined;
   return { version, supported: Number(date) >= OLDEST_VERSION ? "yes" : "too_old" };
+}
+
+/** Releases whose control protocol has been read and tried. It is internal to runsc, and may be another one in the next. */
+const KNOWN_PROTOCOLS: readonly string[] = ["20240729"];
+
+export function isKnownProtocol(version: string): boolean {
+  return KNOWN_PROTOCOLS.some((date) => version.includes(date));
 }
 
 /** Why `runsc exec` started nothing. */

@@ -1,22 +1,30 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
-import { createChildCommandRunner } from "@turnbox/core";
+import { createAide, createChildCommandRunner } from "@turnbox/core";
 import type { ContainerSpec, ExecSpec, Runtime } from "../runtime.ts";
 import { call, execSpec, finish, type Outcome, PATH, reasonOf, until } from "../suite/harness.suite.ts";
 import { createWorkbench, type Workbench } from "../suite/host-harness.suite.ts";
 import { createGvisorRuntime } from "./gvisor-runtime.ts";
+import { listIdleFiles } from "./exec-files.ts";
 import { findHostClients } from "./host-clients.ts";
 import { createLayout } from "./layout.ts";
 
 const WAITING = 2;
 const TEST_MS = 60_000;
 
-/** The same calls of a shell, each by one that is started for it, and each by one that waited. */
+const aide = createAide();
+afterAll(() => {
+  aide[Symbol.dispose]();
+});
+
+/** The same calls of a shell, each by one that is started for it, and each by one that waited; by runsc and by the sentry. */
 describe.each([
-  ["a new shell", 0],
-  ["a shell that waited", WAITING],
-])("a call of %s", (_name, waitingShells) => {
+  ["a new shell", 0, {}],
+  ["a shell that waited", WAITING, {}],
+  ["a new shell of the sentry", 0, { aide }],
+  ["a shell of the sentry that waited", WAITING, { aide }],
+] as const)("a call of %s", (_name, waitingShells, options) => {
   jest.setTimeout(TEST_MS);
   let bench: Workbench;
   let runtime: Runtime;
@@ -24,10 +32,12 @@ describe.each([
 
   const clients = async (): Promise<number> =>
     (await findHostClients(createLayout(bench.stateDirectory), container.id)).length;
+  const waiting = async (): Promise<number> =>
+    (await listIdleFiles(createLayout(bench.stateDirectory), container.id)).length;
   const ready = async (): Promise<void> => {
     if (waitingShells === 0) return;
     await finish(await runtime.exec(container.id, execSpec(["bash", "-c", ":"]), call));
-    await until(async () => (await clients()) >= waitingShells);
+    await until(async () => (await waiting()) >= waitingShells);
   };
   const shell = async (script: string, more: Partial<ExecSpec> = {}, stdin = ""): Promise<Outcome> => {
     await ready();
@@ -42,6 +52,7 @@ describe.each([
     bench = await createWorkbench();
     runtime = createGvisorRuntime({
       runner: createChildCommandRunner(),
+      ...options,
       stateDirectory: bench.stateDirectory,
       waitingShells,
     });

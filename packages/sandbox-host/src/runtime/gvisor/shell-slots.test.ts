@@ -26,7 +26,7 @@ function newShell(pid = 7) {
   };
   stdin.once("close", end);
   const process: StartedProcess = {
-    command: { pid: 1, stdin, stdout, stderr, ended: ended.promise, exit: ended.promise, kill: end },
+    command: { stdin, ended: ended.promise, kill: end },
     stdout: relay(stdout),
     stderr: relay(stderr),
     pid,

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { systemClock } from "@turnbox/core";
+import { createFifoSupply, systemClock } from "@turnbox/core";
 import { createScriptedCommandRunner, type ScriptedAnswer } from "@turnbox/core/testing";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
 import { containerLayout, createLayout } from "./layout.ts";
@@ -27,6 +27,9 @@ describe("ending a tree", () => {
     const stopped: string[] = [];
     const context = {
       runner,
+      aide: undefined,
+      fifos: createFifoSupply(),
+      execs: { way: "runsc" } as const,
       clock: systemClock,
       layout: createLayout(directory),
       runscPath: "runsc",
