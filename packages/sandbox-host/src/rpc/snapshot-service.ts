@@ -165,9 +165,8 @@ export function createSnapshotService(host: Host): Partial<ServiceImpl<typeof Sn
         },
         {
           signal: signalOf(host, request.idempotencyKey, context),
-          // From here on nobody writes to the session until the answer.
           onSealed: () => {
-            space = host.space.of(session);
+            space = host.space.recent(session);
           },
         },
       );

@@ -185,17 +185,26 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
     if (rooms.get(id) === room) await refill(id, room);
   };
 
-  /** A shell for the call: one that waits, or one that is being made and waits for nobody else. */
-  const find = async (id: string, room: Room, fits: (env: Slot["env"]) => boolean): Promise<Slot | undefined> => {
-    const slot = room.waiting.find(({ env }) => fits(env));
-    if (slot !== undefined && remove(room, slot)) {
+  /** A shell for the call, with its script: one that waits, or one that is being made and waits for nobody else. */
+  const find = async (
+    id: string,
+    room: Room,
+    scriptIn: (env: Slot["env"]) => string | undefined,
+  ): Promise<{ readonly slot: Slot; readonly script: string } | undefined> => {
+    for (const slot of room.waiting) {
+      const script = scriptIn(slot.env);
+      if (script === undefined || !remove(room, slot)) continue;
       record(id, slot.process, "some");
-      return slot;
+      return { slot, script };
     }
-    const making = [...room.making].find(({ env, use }) => use === "wait" && fits(env));
-    if (making === undefined) return undefined;
-    making.use = "claimed";
-    return await making.made;
+    for (const making of room.making) {
+      const script = making.use === "wait" ? scriptIn(making.env) : undefined;
+      if (script === undefined) continue;
+      making.use = "claimed";
+      const slot = await making.made;
+      return slot && { slot, script };
+    }
+    return undefined;
   };
   /** Has shells made for the calls that will follow this one. */
   const provide = async (id: string, room: Room, { env }: ShellCall): Promise<void> => {
@@ -216,13 +225,13 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
       if (call === undefined) return undefined;
       const room = roomOf(id);
       const greeting = randomToken(GREETING_CHARS);
-      const slotComing = find(id, room, (env) => scriptFor(call, { env, greeting }) !== undefined);
+      const coming = find(id, room, (env) => scriptFor(call, { env, greeting }));
       void provide(id, room, call);
-      const slot = await slotComing;
-      if (slot !== undefined && signal.aborted) void end(slot);
+      const found = await coming;
+      if (found !== undefined && signal.aborted) void end(found.slot);
       signal.throwIfAborted();
-      const script = slot && scriptFor(call, { env: slot.env, greeting });
-      if (slot === undefined || script === undefined) return undefined;
+      if (found === undefined) return undefined;
+      const { slot, script } = found;
       const { process } = slot;
       process.command.stdin.write(script);
       using patience = createDeadline({ clock, ms: GREETING_MS, signal });
