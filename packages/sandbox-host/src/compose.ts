@@ -120,7 +120,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const events = createSessionEvents({ clock });
   const registry = createRegistry({ maxSessions: config.maxSessions, events });
   const receipts = createReceipts({ records, clock });
-  const containers = createContainers({ storage, runtime, network, log });
+  const containers = createContainers({ storage, runtime, network, clock, log });
   const activity = createActivity({ clock });
   const husks = createHusks({ records, storage, log });
   await husks.load();
@@ -320,7 +320,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     updateNetworkPolicy: createUpdateNetworkPolicy({ receipts, runtime, network, containers }),
     restoreSnapshot: createRestoreSnapshot({ ...turns, maker }),
     diffSnapshots: createDiffSnapshots({ storage, records, runner, clock, log, nodePath: process.execPath }),
-    rollbackSession: createRollbackSession({ ...turns, runtime, containers, clock, toolTimeoutMs: config.toolTimeout }),
+    rollbackSession: createRollbackSession({ ...turns, runtime, containers, toolTimeoutMs: config.toolTimeout }),
     maxSessions: config.maxSessions,
     version: HOST_VERSION,
     defaults,
@@ -344,6 +344,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
       await atMost(clock, SETTLE_MS, warm[Symbol.asyncDispose]());
       const idle = Promise.all(registry.all().map(({ serial }) => serial.idle()));
       const settled = await atMost(clock, SETTLE_MS, idle);
+      await atMost(clock, SETTLE_MS, Promise.all(registry.all().map((session) => containers.settled(session))));
       await reaper[Symbol.asyncDispose]();
       await Promise.all([ports[Symbol.asyncDispose](), networkWatch[Symbol.asyncDispose]()]);
       await Promise.all([fileWorkers[Symbol.asyncDispose](), outputs[Symbol.asyncDispose]()]);

@@ -16,7 +16,11 @@ it("lets a sandbox go on that its guard paused after the output was made small a
   await test.bash(session, "echo up");
   const container = session.row.container ?? "";
   const clock = createManualClock();
-  const containers = createContainers({ ...test, log: createLog({ name: "test", level: "silent", to: "stderr" }) });
+  const containers = createContainers({
+    ...test,
+    clock,
+    log: createLog({ name: "test", level: "silent", to: "stderr" }),
+  });
   const thaw = createThaw({ runtime: test.runtime, containers, clock });
   const look = async () => {
     await clock.advance(1000);

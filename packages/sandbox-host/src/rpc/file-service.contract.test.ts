@@ -118,7 +118,7 @@ describe("files of a session in gVisor on ZFS", () => {
           if (seen.includes("CREATED /workspace/sub/deep") && seen.includes("REMOVED /workspace/watched")) return;
         }
       })();
-      await Promise.race([finished, new Promise((resolve) => setTimeout(resolve, 20_000))]);
+      await Promise.race([finished, new Promise((resolve) => setTimeout(resolve, 20_000).unref())]);
       leave.abort();
       expect(seen).toEqual(
         expect.arrayContaining([

@@ -1,4 +1,4 @@
-import { randomToken, SandboxError } from "@turnbox/core";
+import { type Clock, randomToken, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Network } from "../network/network.ts";
 import { DENY_ALL, needsNetwork } from "../network/policy.ts";
@@ -41,9 +41,14 @@ export interface Containers {
    * next `ensure` boots another on the same files.
    */
   lose(session: Session, id: string, call: Call): Promise<void>;
-  /** Waits for a boot in progress, however it ends. */
+  /**
+   * Ends what the session no longer works on, a moment later: the caller's next command comes first, and ending a sandbox
+   * keeps the processors busy. Whoever needs it gone has it done at once by `settled`.
+   */
+  retire(session: Session, end: () => Promise<void>): void;
+  /** Waits for a boot in progress, and for what is being retired, however they end. */
   settled(session: Session): Promise<void>;
-  /** Waits for a boot in progress, then ends the session's container if there is one. */
+  /** Waits until it is settled, then ends the session's container if there is one. */
   end(session: Session, call: Call): Promise<void>;
 }
 
@@ -52,12 +57,14 @@ export function createContainers(deps: {
   readonly runtime: Runtime;
   /** Containers take their networks with them when they end. */
   readonly network: Network;
+  readonly clock: Clock;
   readonly log: Logger;
 }): Containers {
   const { storage, runtime, network, log } = deps;
   const running = new WeakMap<Session, string>();
   const ensuring = new WeakMap<Session, Promise<string>>();
   const losing = new WeakMap<Session, Promise<void>>();
+  const retiring = new WeakMap<Session, { readonly done: Promise<void>; hurry(): void }>();
   const newId = (): string => randomToken(CONTAINER_ID_LENGTH);
 
   const boot: Containers["boot"] = async (session, { head, id, path: mounted, network: wanted }, call) => {
@@ -124,7 +131,16 @@ export function createContainers(deps: {
   };
 
   const settled = async (session: Session): Promise<void> => {
-    await Promise.allSettled([ensuring.get(session), losing.get(session)]);
+    retiring.get(session)?.hurry();
+    await Promise.allSettled([ensuring.get(session), losing.get(session), retiring.get(session)?.done]);
+  };
+  const retire: Containers["retire"] = (session, end) => {
+    const soon = new AbortController();
+    const rest = deps.clock.sleep(RETIRE_AFTER_MS, { signal: soon.signal }).catch(() => undefined);
+    const hurry = (): void => {
+      soon.abort();
+    };
+    retiring.set(session, { done: rest.then(end), hurry });
   };
 
   return {
@@ -154,6 +170,7 @@ export function createContainers(deps: {
       losing.set(session, work);
       await work;
     },
+    retire,
     settled,
     end: async (session, call) => {
       await settled(session);
@@ -165,6 +182,7 @@ export function createContainers(deps: {
 }
 
 const STOP_TIMEOUT_MS = 30_000;
+const RETIRE_AFTER_MS = 300;
 
 /** Stops waiting when the signal aborts; the work goes on for whoever else waits for it. */
 async function abortable<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {

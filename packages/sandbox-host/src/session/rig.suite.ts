@@ -66,7 +66,7 @@ export async function createRig(): Promise<Rig> {
     registry,
     activity: createActivity({ clock }),
     receipts: createReceipts({ records, clock }),
-    containers: createContainers({ storage, runtime, network, log }),
+    containers: createContainers({ storage, runtime, network, clock, log }),
     add: async (more = {}) => {
       count += 1;
       const row = rowOf(`s${count}`, { createdAtMs: clock.nowMs(), ...more });

@@ -1,4 +1,4 @@
-import { type Clock, hasReason, SandboxError } from "@turnbox/core";
+import { hasReason, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Records } from "../record/records.ts";
 import type { RollbackIntent, SnapshotRow } from "../record/row.ts";
@@ -70,7 +70,6 @@ interface Deps {
   readonly containers: Containers;
   readonly sealing: Sealing;
   readonly retention: Retention;
-  readonly clock: Clock;
   readonly log: Logger;
   readonly reach: Reach;
   readonly assertRoom: (call: Call) => Promise<void>;
@@ -79,7 +78,6 @@ interface Deps {
 }
 
 const RETIRE_TIMEOUT_MS = 30_000;
-const RETIRE_AFTER_MS = 250;
 
 export function createRollbackSession(deps: Deps): RollbackSession {
   const { records, receipts, intents, containers } = deps;
@@ -131,8 +129,10 @@ export function createRollbackSession(deps: Deps): RollbackSession {
           await deps.reach("rollback.committed");
           containers.adopt(session, intent.container);
           deps.retention.enforce(session);
-          // The caller's next command comes first: ending a sandbox keeps the processors busy.
-          void anticipated?.then(() => deps.clock.sleep(RETIRE_AFTER_MS)).then(() => retire(deps, old));
+          containers.retire(session, async () => {
+            await anticipated;
+            await retire(deps, old);
+          });
           return result;
         }),
     );
