@@ -8,7 +8,7 @@ import { interleave, timed } from "../run/sample.ts";
 import { median, summarize, type Summary } from "../statistics.ts";
 
 const BURST = 20;
-const SETTLE_MS = 200;
+const SETTLE_MS = 1200;
 
 /** What a row has made, and how long the create itself took of each sample. */
 class Creates {
@@ -96,7 +96,7 @@ async function sequential(bench: Bench, ready: () => Promise<void>, count: numbe
   return { ...measured, notes: [creates.note()] };
 }
 
-/** There is no pool; what was destroyed before has its time to go. */
+/** There is no pool; what was destroyed before has its time to go, and a sandbox to be made that stands by. */
 const settled = (): Promise<void> => delay(SETTLE_MS);
 
 async function hitsOf({ server }: Bench): Promise<string> {

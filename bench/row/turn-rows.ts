@@ -8,6 +8,8 @@ import { interleave, timed } from "../run/sample.ts";
 import { bornOf, changeFiles, destroyInParallel, failedForks } from "./sandbox-work.ts";
 
 const CHILDREN = 20;
+/** By then another sandbox stands by, and nothing goes on in the background. */
+const REST_MS = 1200;
 const MANY = "many";
 
 const complete: Row = {
@@ -73,7 +75,8 @@ const rollback: Row = {
       });
     };
     const floor = () => bareRollback(bench, snapshot);
-    return await interleave({ ours, floor }, { count: bench.count(50, 3), signal: bench.signal });
+    const pace = { count: bench.count(50, 3), pauseMs: bench.count(REST_MS, 0), signal: bench.signal };
+    return await interleave({ ours, floor }, pace);
   },
 };
 

@@ -28,7 +28,10 @@ export function sandboxesOf(home: string): readonly { readonly sentryPid: number
   return readdirSync(directory).flatMap((name) => {
     const state =
       idOfStateFile(name) === undefined ? undefined : parseStateFile(readFileSync(join(directory, name), "utf8"));
-    return state === undefined ? [] : [{ sentryPid: state.sandboxPid, goferPid: state.goferPid }];
+    // A sandbox that stands by has no gofer; once a session is in it, that one has.
+    return state === undefined || state.goferPid === 0
+      ? []
+      : [{ sentryPid: state.sandboxPid, goferPid: state.goferPid }];
   });
 }
 

@@ -23,14 +23,17 @@ export async function findPool(home: string): Promise<string | undefined> {
 }
 
 /**
- * What sessions of this home have left on the machine; templates and the pool itself are not residue. Cgroups are looked
+ * What sessions of this home have left on the machine; templates, the pool itself and a sandbox that stands by for the
+ * next one are not residue. Cgroups are looked
  * for by the ids of containers: those that still have a state, and those that are named.
  */
 export async function findResidue(home: string, containerIds: readonly string[] = []): Promise<Residue> {
   const state = join(home, "hosts/local-1/containers");
+  const spares = listed(join(state, "spares"));
+  const isOfSpare = (text: string): boolean => spares.some((id) => text.includes(id));
   const containers = listed(state)
     .flatMap((name) => listed(join(state, name)).map((file) => `${name}/${file}`))
-    .filter((file) => file.endsWith(".state"));
+    .filter((file) => file.endsWith(".state") && !isOfSpare(file));
   const pool = await findPool(home);
   const list = ["list", "-H", "-r", "-o", "name", "-t", "filesystem,snapshot"];
   const datasets =
@@ -55,7 +58,7 @@ export async function findResidue(home: string, containerIds: readonly string[] 
     containers,
     cgroups,
     netns: listed("/run/netns").filter((name) => name.startsWith(`tbx-${networkKey}`)),
-    processes: processesWith(home).filter((line) => line.includes("runsc")),
+    processes: processesWith(home).filter((line) => line.includes("runsc") && !isOfSpare(line)),
   };
 }
 

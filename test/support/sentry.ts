@@ -18,14 +18,23 @@ export function sandboxPids(host: TestHost, sessionId: string): { readonly sentr
 
 /** The same of a container. */
 export function containerPids(host: TestHost, id: string): { readonly sentry: number; readonly gofer: number } {
-  const path = join(host.dataDirectory, "containers/runsc", `${id}_sandbox:${id}.state`);
+  const path = join(host.dataDirectory, "containers/runsc", `${id}_sandbox:${sandboxOf(host, id)}.state`);
   const state = JSON.parse(readFileSync(path, "utf8")) as { sandbox: { pid: number }; goferPid: number };
   return { sentry: state.sandbox.pid, gofer: state.goferPid };
 }
 
+/** The sandbox that a container is in: its own, unless it was booted in one that stood by. */
+function sandboxOf(host: TestHost, id: string): string {
+  try {
+    return readFileSync(join(host.dataDirectory, "containers/containers", id, "sandbox"), "utf8");
+  } catch {
+    return id;
+  }
+}
+
 /** Processor time of a session's sandbox in milliseconds, as the kernel counts it for the cgroup. */
 export function cpuMsOf(host: TestHost, sessionId: string): number {
-  const group = join("turnbox", containerOf(host, sessionId));
+  const group = join("turnbox", sandboxOf(host, containerOf(host, sessionId)));
   for (const hierarchy of ["", ...readdirSync("/sys/fs/cgroup")]) {
     const read = (name: string): string => {
       try {

@@ -65,7 +65,7 @@ export async function composeBackends(options: BackendOptions): Promise<Backends
   const stateDirectory = join(dataDirectory, "containers");
   const runtime =
     config.containerRuntime === "gvisor"
-      ? createGvisorRuntime({ runner, stateDirectory, ...aide })
+      ? createGvisorRuntime({ runner, stateDirectory, spareSandbox: "one", ...aide })
       : createNoneRuntime({ runner, stateDirectory });
   const network = await composeNetwork({ ...options, runner });
   return { storage, runtime: createNetworkedRuntime(runtime, network), network };

@@ -348,6 +348,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
       await reaper[Symbol.asyncDispose]();
       await Promise.all([ports[Symbol.asyncDispose](), networkWatch[Symbol.asyncDispose]()]);
       await Promise.all([fileWorkers[Symbol.asyncDispose](), outputs[Symbol.asyncDispose]()]);
+      await atMost(clock, SETTLE_MS, runtime.close({ signal: AbortSignal.timeout(SETTLE_MS) }));
       const frozen = await freezeSessions({ registry, runtime, log });
       if (settled === "ended" && frozen === "all_frozen")
         await recordCleanStop({ records, storage, log, bootId: boot.bootId });

@@ -22,6 +22,8 @@ export interface ContainerSpec {
   readonly limits: ContainerLimits;
   /** Absent means no network but loopback. */
   readonly network?: ContainerNetwork;
+  /** Somebody waits for it: it may take what the runtime holds ready. */
+  readonly awaited?: "yes";
 }
 
 /** A network that was made for a container. */
@@ -210,6 +212,8 @@ export interface Runtime {
    * and the same call again goes on.
    */
   stop(id: string, call: RuntimeCall): Promise<void>;
+  /** Ends what it holds ready for containers to come. Those that are there stay as they are. */
+  close(call: RuntimeCall): Promise<void>;
   /** Ids of all containers of this runtime's own state directory, dead ones included. */
   list(call: RuntimeCall): Promise<readonly string[]>;
 }

@@ -27,7 +27,14 @@ export interface Containers {
    */
   boot(
     session: Session,
-    at: { readonly head: HeadRef; readonly id: string; readonly path?: string; readonly network?: "always" },
+    at: {
+      readonly head: HeadRef;
+      readonly id: string;
+      readonly path?: string;
+      readonly network?: "always";
+      /** See `ContainerSpec`. */
+      readonly awaited?: "yes";
+    },
     call: Call,
   ): Promise<void>;
   /** Takes over a container that the caller booted and committed. */
@@ -67,14 +74,18 @@ export function createContainers(deps: {
   const retiring = new WeakMap<Session, { readonly done: Promise<void>; hurry(): void }>();
   const newId = (): string => randomToken(CONTAINER_ID_LENGTH);
 
-  const boot: Containers["boot"] = async (session, { head, id, path: mounted, network: wanted }, call) => {
+  const boot: Containers["boot"] = async (session, at, call) => {
+    const { head, id, path: mounted, network: wanted, awaited } = at;
     const path = mounted ?? (await storage.mountHead(head, call)).path;
     const { limits, networkPolicy } = session.row;
     const attached =
       wanted === "always" || needsNetwork(networkPolicy)
         ? { network: await network.attach(id, networkPolicy ?? DENY_ALL, call) }
         : {};
-    await runtime.start({ id, rootPath: path, hostname: "turnbox", limits, ...attached }, call);
+    await runtime.start(
+      { id, rootPath: path, hostname: "turnbox", limits, ...attached, ...(awaited && { awaited }) },
+      call,
+    );
   };
 
   /** The recorded container if it answers; a frozen one is thawed, because the service froze it when it stopped. */
@@ -105,7 +116,7 @@ export function createContainers(deps: {
       return { ...row, container: id, generation: row.generation + (row.container === null ? 0 : 1) };
     });
     try {
-      await boot(session, { head, id }, call);
+      await boot(session, { head, id, awaited: "yes" }, call);
     } catch (thrown) {
       // Nothing ran in it, so the next attempt needs no new generation; but its id is kept until it is surely gone.
       await runtime.stop(id, { signal: AbortSignal.timeout(STOP_TIMEOUT_MS) });

@@ -169,7 +169,7 @@ async function makeNew(
     call,
   );
   await reach("rollback.cloned");
-  await containers.boot(session, { head, id: intent.container, path }, call);
+  await containers.boot(session, { head, id: intent.container, path, awaited: "yes" }, call);
 }
 
 /** Gets the new container ready for a command, which is what comes next as a rule. */

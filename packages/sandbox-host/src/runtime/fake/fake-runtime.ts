@@ -224,6 +224,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       await Promise.all(ends);
       machine.delete(id);
     },
+    close: () => Promise.resolve(),
     list: () => Promise.resolve([...machine.keys()].toSorted()),
     crash: (id, cause) => {
       end(live(id), cause);

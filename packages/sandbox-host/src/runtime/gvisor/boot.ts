@@ -2,9 +2,9 @@ import { chmod, lstat, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { invalidArgument, SandboxError } from "@turnbox/core";
 import type { ContainerSpec } from "../runtime.ts";
-import { cgroupOf, cgroupPath, type GvisorContext, runsc, runscWithNetwork } from "./context.ts";
+import { cgroupOf, cgroupPath, type GvisorContext, runsc, runscWithNetwork, sandboxOf } from "./context.ts";
 import { endHostClients, findHostClients } from "./host-clients.ts";
-import { containerLayout, spawnMark } from "./layout.ts";
+import { containerLayout, sandboxNote, spawnMark } from "./layout.ts";
 import { createOciSpec, MOUNT_POINTS, type OciNetwork } from "./oci-spec.ts";
 import { withReadOnly } from "./read-only.ts";
 import { withHiddenSettings } from "./runsc-command.ts";
@@ -15,18 +15,28 @@ const BOOT_DEADLINE_MS = 60_000;
 const NEVER = new AbortController().signal;
 const LOG_TAIL_CHARS = 2000;
 
-/** Boots a container that is not there. Whatever a failure has left is taken away again. */
-export async function bootContainer(context: GvisorContext, spec: ContainerSpec, signal: AbortSignal): Promise<void> {
+/**
+ * Boots a container that is not there, in a sandbox that stands by where one is given, which is then its own. Whatever a
+ * failure has left is taken away again.
+ */
+export async function bootContainer(
+  context: GvisorContext,
+  spec: ContainerSpec,
+  { signal, sandboxId = spec.id }: { readonly signal: AbortSignal; readonly sandboxId?: string },
+): Promise<void> {
   await prepareRoot(spec.rootPath);
   const paths = containerLayout(context.layout, spec.id);
   // The directory is there before anything runs: a crash from here on leaves something that `list` finds.
   await mkdir(paths.execDirectory, { recursive: true, mode: 0o700 });
+  if (sandboxId !== spec.id) await writeFile(sandboxNote(context.layout, spec.id), sandboxId, { mode: 0o600 });
+  context.sandboxes.set(spec.id, sandboxId);
   const oci = createOciSpec({
     rootPath: spec.rootPath,
     hostname: spec.hostname,
     limits: { ...context.defaultLimits, ...spec.limits },
     initDirectory: context.layout.initDirectory,
-    cgroupsPath: cgroupPath(context, spec.id),
+    cgroupsPath: cgroupPath(context, sandboxId),
+    ...(sandboxId === spec.id ? {} : { sandboxId }),
     ...(await prepareNetwork(spec, paths.bundleDirectory)),
   });
   await writeFile(paths.specPath, JSON.stringify(oci), { mode: 0o600 });
@@ -51,21 +61,29 @@ export async function bootContainer(context: GvisorContext, spec: ContainerSpec,
 /** Ends a container, in whatever condition it is, and takes away everything of it. Idempotent. */
 export async function removeContainer(context: GvisorContext, id: string, signal: AbortSignal = NEVER): Promise<void> {
   const { bundleDirectory } = containerLayout(context.layout, id);
-  if (!(await wasEverBooted(context, id))) return;
+  if (!(await wasEverBooted(context, id))) {
+    context.sandboxes.delete(id);
+    return;
+  }
+  const sandboxId = await sandboxOf(context, id);
   await endBoot(context, id, bundleDirectory);
   await tearDown({
     id,
+    sandboxId,
     runscRoot: context.layout.runscRoot,
     cgroup: await cgroupOf(context, id),
-    cgroupPath: cgroupPath(context, id),
+    cgroupPath: cgroupPath(context, sandboxId),
     clock: context.clock,
     signal,
     repair: async (deadlineMs) => {
-      await context.runner.run(runsc(context, ["delete", "--force", id], deadlineMs), { signal });
+      for (const name of new Set([id, sandboxId]))
+        await context.runner.run(runsc(context, ["delete", "--force", name], deadlineMs), { signal });
     },
   });
   await endSpawnedClients(context, id);
+  if (sandboxId !== id) await rm(join(context.layout.sparesDirectory, sandboxId), { recursive: true, force: true });
   await rm(bundleDirectory, { recursive: true, force: true });
+  context.sandboxes.delete(id);
 }
 
 /** Its directory is there before anything else of it, and its state goes last. */
@@ -86,8 +104,9 @@ async function endSpawnedClients(context: GvisorContext, id: string): Promise<vo
 }
 
 /** A boot that outlives the service that asked for it must not come to its end after its container was taken away. */
-async function endBoot({ layout, clock }: GvisorContext, id: string, bundleDirectory: string): Promise<void> {
-  const state = await readStateFile(layout.runscRoot, id);
+async function endBoot(context: GvisorContext, id: string, bundleDirectory: string): Promise<void> {
+  const { layout, clock } = context;
+  const state = await readStateFile(layout.runscRoot, id, await sandboxOf(context, id));
   if ((state !== undefined && isBooted(state)) || (await kindOf(bundleDirectory)) === "missing") return;
   const clients = await findHostClients(layout, id);
   await endHostClients(

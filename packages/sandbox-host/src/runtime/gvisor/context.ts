@@ -1,9 +1,10 @@
+import { readFile } from "node:fs/promises";
 import type { Aide, Clock, CommandRunner, CommandSpec, FifoSupply } from "@turnbox/core";
 import type { LingeringOutputs } from "../execution/lingering-outputs.ts";
 import type { ContainerLimits } from "../runtime.ts";
 import { type Cgroup, createCgroup, readCgroupMounts } from "./cgroup.ts";
 import type { Deaths } from "./deaths.ts";
-import type { Layout } from "./layout.ts";
+import { type Layout, sandboxNote } from "./layout.ts";
 import { isLiveMember } from "./process-state.ts";
 import { runscCommand } from "./runsc-command.ts";
 import { type ContainerState, isBooted, readStateFile } from "./state-file.ts";
@@ -25,6 +26,8 @@ export interface GvisorContext {
   /** The executions that this instance looks after, by their markers. */
   readonly ownExecs: Set<string>;
   readonly deaths: Deaths;
+  /** The sandboxes that containers are in, as far as they were asked about. */
+  readonly sandboxes: Map<string, string>;
 }
 
 export function runsc(context: GvisorContext, args: readonly string[], deadlineMs: number): CommandSpec {
@@ -37,12 +40,24 @@ export function runscWithNetwork(context: GvisorContext, args: readonly string[]
   return runscCommand({ runscPath, runscRoot: layout.runscRoot, args, deadlineMs, network: "sandbox" });
 }
 
-export function cgroupPath(context: GvisorContext, id: string): string {
-  return `${context.cgroupParent}/${id}`;
+/** The sandbox that a container is in. It is on record before the container is booted. */
+export async function sandboxOf({ layout, sandboxes }: GvisorContext, id: string): Promise<string> {
+  const known = sandboxes.get(id);
+  if (known !== undefined) return known;
+  const noted = await readFile(sandboxNote(layout, id), "utf8").catch(() => id);
+  // A boot that came in between knows better.
+  const sandboxId = sandboxes.get(id) ?? noted;
+  sandboxes.set(id, sandboxId);
+  return sandboxId;
 }
 
+export function cgroupPath(context: GvisorContext, sandboxId: string): string {
+  return `${context.cgroupParent}/${sandboxId}`;
+}
+
+/** The group that a container is in, with its whole sandbox. */
 export async function cgroupOf(context: GvisorContext, id: string): Promise<Cgroup> {
-  return createCgroup(await readCgroupMounts(), cgroupPath(context, id));
+  return createCgroup(await readCgroupMounts(), cgroupPath(context, await sandboxOf(context, id)));
 }
 
 /**
@@ -50,9 +65,10 @@ export async function cgroupOf(context: GvisorContext, id: string): Promise<Cgro
  * but cannot reach its files.
  */
 export async function liveState(context: GvisorContext, id: string): Promise<ContainerState | undefined> {
-  const state = await readStateFile(context.layout.runscRoot, id);
+  const sandboxId = await sandboxOf(context, id);
+  const state = await readStateFile(context.layout.runscRoot, id, sandboxId);
   if (state === undefined || !isBooted(state)) return undefined;
-  const path = cgroupPath(context, id);
+  const path = cgroupPath(context, sandboxId);
   const alive = await Promise.all([isLiveMember(state.sandboxPid, path), isLiveMember(state.goferPid, path)]);
   return alive.every(Boolean) ? state : undefined;
 }

@@ -3,7 +3,9 @@ import {
   type Clock,
   type CommandRunner,
   createFifoSupply,
+  hasReason,
   invalidArgument,
+  randomToken,
   SandboxError,
   systemClock,
 } from "@turnbox/core";
@@ -12,17 +14,19 @@ import { createKeyedLock } from "../execution/keyed-lock.ts";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
 import { superviseExecution } from "../execution/supervise-execution.ts";
 import { withinStopLimit } from "../execution/within-stop-limit.ts";
-import type { ContainerLimits, Execution, ExecSpec, Runtime } from "../runtime.ts";
+import type { ContainerLimits, ContainerSpec, Execution, ExecSpec, Runtime } from "../runtime.ts";
 import { bootContainer, removeContainer } from "./boot.ts";
 import { cgroupOf, type GvisorContext, liveState, runsc } from "./context.ts";
 import { createDeaths, isDead, noteDeath } from "./deaths.ts";
 import { checkSpec, recordProcess, type StartedProcess, startProcess } from "./exec.ts";
 import { createLayout } from "./layout.ts";
-import { listContainers, removeLeftovers } from "./leftovers.ts";
+import { listContainers, removeLeftovers, removeLeftSpares } from "./leftovers.ts";
 import { judgeExit, readLiveness } from "./liveness.ts";
 import { checkCgroups, checkRoot, installInit, proveByRun, readVersion } from "./probe.ts";
 import { quiesceContainer } from "./quiesce.ts";
 import { createShellSlots } from "./shell-slots.ts";
+import { bootSpare, makeSpareImage, removeSpare } from "./spare/spare-sandbox.ts";
+import { createSpares, type Spares } from "./spare/spares.ts";
 import { inspectProcess, spawnProcess } from "./spawn.ts";
 import { signalProcess } from "./signal-process.ts";
 import { countProcesses, readStats } from "./stats.ts";
@@ -33,6 +37,8 @@ const CONTROL_DEADLINE_MS = 10_000;
 const SLOT_START_MS = 10_000;
 const WAITING_SHELLS = 1;
 const MAX_LINGERING_OUTPUTS = 128;
+/** As long as the ids of containers: runsc matches ids by prefix. */
+const SPARE_ID_CHARS = 16;
 /** Bounds what a container without limits of its own can do to the machine's process table. */
 const DEFAULT_LIMITS: ContainerLimits = { pids: 4096 };
 const ID_RULE = /^[a-z0-9]{1,64}$/;
@@ -53,6 +59,8 @@ export interface GvisorRuntimeOptions {
   readonly defaultLimits?: ContainerLimits;
   /** How many shells wait for calls in a container that is in use; 0 starts a new one for each call. */
   readonly waitingShells?: number;
+  /** Whether a sandbox stands by for the next container that somebody waits for. None unless given. */
+  readonly spareSandbox?: "one" | "none";
 }
 
 /** Runs containers by plain `runsc`, one sentry each. Calls of a shell go to one that waits for them where there is one. */
@@ -70,7 +78,9 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     lingering: createLingeringOutputs(MAX_LINGERING_OUTPUTS),
     ownExecs: new Set(),
     deaths: createDeaths(),
+    sandboxes: new Map(),
   };
+  let spares: Spares | undefined;
   const lock = createKeyedLock();
   /** Executions that run, so that those of a container that is stopped on request are told as killed, not as lost. */
   const running = new Set<{ readonly id: string; end: "own" | "stopped" }>();
@@ -149,6 +159,28 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     perContainer: options.waitingShells ?? WAITING_SHELLS,
   });
 
+  const openSpares = (): Spares =>
+    createSpares({
+      newId: () => randomToken(SPARE_ID_CHARS),
+      boot: async (id, { hostname, limits }, signal) => {
+        await bootSpare(context, id, { shape: { hostname, limits: { ...context.defaultLimits, ...limits } }, signal });
+      },
+      remove: (id) => removeSpare(context, id, AbortSignal.timeout(CONTROL_DEADLINE_MS)),
+      clock: context.clock,
+    });
+  /** Whether the container runs in a sandbox that stood by; where not, nothing of either is left. */
+  const bootedIn = async (sandboxId: string, spec: ContainerSpec, signal: AbortSignal): Promise<boolean> => {
+    try {
+      await bootContainer(context, spec, { signal, sandboxId });
+      return true;
+    } catch (thrown) {
+      await removeSpare(context, sandboxId, AbortSignal.timeout(CONTROL_DEADLINE_MS));
+      signal.throwIfAborted();
+      if (!hasReason(thrown, "RUNTIME_UNAVAILABLE")) throw thrown;
+      return false;
+    }
+  };
+
   const exec = async (id: string, spec: ExecSpec, signal: AbortSignal): Promise<Execution> => {
     checkId(id);
     checkSpec(spec);
@@ -195,8 +227,14 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       await checkCgroups();
       await installInit(context, options.busyboxPath ?? "/bin/busybox");
       await removeLeftovers(context, lock, signal);
+      await removeLeftSpares(context, signal);
       await proveByRun(context, { version, signal, lock, runProgram: (id, spec) => exec(id, spec, signal) });
+      if (options.spareSandbox === "one" && (await makeSpareImage(context, signal))) spares ??= openSpares();
       return { version };
+    },
+    close: async () => {
+      await spares?.close();
+      spares = undefined;
     },
     start: async (spec, { signal }) => {
       checkId(spec.id);
@@ -205,7 +243,10 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
         if ((await readLiveness(context, spec.id, signal)) !== "gone") return;
         await removeContainer(context, spec.id);
         context.deaths.causes.delete(spec.id);
-        await bootContainer(context, spec, signal);
+        const sandboxId = spec.awaited === "yes" ? spares?.take(spec) : undefined;
+        if (sandboxId === undefined || !(await bootedIn(sandboxId, spec, signal)))
+          await bootContainer(context, spec, { signal });
+        if (spec.awaited === "yes") spares?.expect(spec);
       });
     },
     limit: async (id, limits) => {

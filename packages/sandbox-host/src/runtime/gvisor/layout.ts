@@ -8,6 +8,10 @@ export interface Layout {
   readonly containersDirectory: string;
   /** Bind-mounted read-only into every container. */
   readonly initDirectory: string;
+  /** One directory per sandbox that was booted before there was a container for it: its bundle, the log of its boot. */
+  readonly sparesDirectory: string;
+  /** The files of such a sandbox itself, in an image. */
+  readonly spareImagePath: string;
   /** What `open` has proven, and on what machine. */
   readonly proofPath: string;
 }
@@ -17,6 +21,8 @@ export function createLayout(stateDirectory: string): Layout {
     runscRoot: join(stateDirectory, "runsc"),
     containersDirectory: join(stateDirectory, "containers"),
     initDirectory: join(stateDirectory, "init"),
+    sparesDirectory: join(stateDirectory, "spares"),
+    spareImagePath: join(stateDirectory, "spare.erofs"),
     proofPath: join(stateDirectory, "proof.json"),
   };
 }
@@ -36,6 +42,11 @@ export function containerLayout(layout: Layout, id: string): ContainerLayout {
     bootLogPath: join(bundleDirectory, "boot.log"),
     execDirectory: join(bundleDirectory, "exec"),
   };
+}
+
+/** Holds the name of the sandbox that a container is in, where that is not its own. */
+export function sandboxNote(layout: Layout, id: string): string {
+  return join(containerLayout(layout, id).bundleDirectory, "sandbox");
 }
 
 /** Says that host-side commands of spawned processes may have to be ended with the container. */

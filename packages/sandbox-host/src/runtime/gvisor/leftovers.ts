@@ -2,7 +2,8 @@ import { readdir, rm } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import type { KeyedLock } from "../execution/keyed-lock.ts";
 import { removeContainer } from "./boot.ts";
-import type { GvisorContext } from "./context.ts";
+import { type GvisorContext, sandboxOf } from "./context.ts";
+import { removeUnusedSpares } from "./spare/spare-sandbox.ts";
 import { idOfStateFile, isBooted, readStateFile } from "./state-file.ts";
 
 const PROBE_PREFIX = "probe";
@@ -20,12 +21,12 @@ export function probeRoot({ layout }: GvisorContext, id: string): string {
 
 /** Ids of all containers that there is anything of. */
 export async function listContainers({ layout }: GvisorContext): Promise<readonly string[]> {
-  const [states, bundles] = await Promise.all([
-    readdir(layout.runscRoot).catch(() => []),
-    readdir(layout.containersDirectory).catch(() => []),
-  ]);
-  const ids = [...states.map(idOfStateFile), ...bundles].filter((id) => id !== undefined);
-  return [...new Set(ids)].toSorted();
+  const list = async (directory: string): Promise<readonly string[]> => await readdir(directory).catch(() => []);
+  const [states, bundles, spares] = await Promise.all(
+    [layout.runscRoot, layout.containersDirectory, layout.sparesDirectory].map(list),
+  );
+  const ids = [...(states ?? []).map(idOfStateFile), ...(bundles ?? [])].filter((id) => id !== undefined);
+  return [...new Set(ids)].filter((id) => spares?.includes(id) !== true).toSorted();
 }
 
 /**
@@ -51,11 +52,17 @@ export async function removeLeftovers(context: GvisorContext, lock: KeyedLock, s
   }
 }
 
+/** Takes away sandboxes that stood by for an earlier service and came to no container. */
+export async function removeLeftSpares(context: GvisorContext, signal: AbortSignal): Promise<void> {
+  const used = await Promise.all((await listContainers(context)).map((id) => sandboxOf(context, id)));
+  await removeUnusedSpares(context, new Set(used), signal);
+}
+
 function isProbe(id: string): boolean {
   return id.startsWith(PROBE_PREFIX) && id.length === PROBE_CHARS;
 }
 
-async function isHalfMade({ layout }: GvisorContext, id: string): Promise<boolean> {
-  const state = await readStateFile(layout.runscRoot, id);
+async function isHalfMade(context: GvisorContext, id: string): Promise<boolean> {
+  const state = await readStateFile(context.layout.runscRoot, id, await sandboxOf(context, id));
   return state === undefined || !isBooted(state);
 }

@@ -24,10 +24,17 @@ export const INIT_PROGRAM = `${INIT_MOUNT}/busybox`;
  * PID 1 (1,000 orphans leave no zombie), and the sleep gives it something to wait for, again when somebody kills it.
  */
 const INIT_SCRIPT = `trap : TERM INT HUP; while :; do ${INIT_PROGRAM} sleep 2147483647 & wait; done`;
+const INIT_ARGV = [INIT_PROGRAM, "sh", "-c", INIT_SCRIPT] as const;
 
 const CPU_PERIOD_US = 100_000;
 const SHARED_MEMORY_BYTES = 64 * 1024 * 1024;
 const RUN_BYTES = 16 * 1024 * 1024;
+
+const KERNEL_MOUNTS = [
+  { destination: "/proc", type: "proc", source: "proc", options: ["nosuid", "noexec", "nodev"] },
+  { destination: "/sys", type: "sysfs", source: "sysfs", options: ["nosuid", "noexec", "nodev", "ro"] },
+  { destination: "/dev", type: "tmpfs", source: "tmpfs", options: ["nosuid", "mode=755", "size=65536k"] },
+] as const;
 
 /** Mount points that a root needs, with their modes. They are made where they are missing. */
 export const MOUNT_POINTS: readonly { readonly path: string; readonly mode: number }[] = [
@@ -66,6 +73,8 @@ export interface OciRequest {
   readonly initDirectory: string;
   readonly cgroupsPath: string;
   readonly network?: OciNetwork;
+  /** The sandbox that it is booted in; one of its own unless given. */
+  readonly sandboxId?: string;
 }
 
 export interface OciNetwork {
@@ -74,18 +83,20 @@ export interface OciNetwork {
   readonly resolvConfPath: string;
 }
 
+const CONTAINER_TYPE = "io.kubernetes.cri.container-type";
+const SANDBOX_ID = "io.kubernetes.cri.sandbox-id";
+
 /** The OCI spec of a resident container. `/tmp` is mounted by name: runsc would put its own tmpfs on an empty one. */
-export function createOciSpec({ rootPath, hostname, limits, initDirectory, cgroupsPath, network }: OciRequest) {
-  const argv = [INIT_PROGRAM, "sh", "-c", INIT_SCRIPT];
+export function createOciSpec(request: OciRequest) {
+  const { rootPath, hostname, limits, initDirectory, cgroupsPath, network, sandboxId } = request;
   return {
+    ...(sandboxId === undefined ? {} : { annotations: { [CONTAINER_TYPE]: "container", [SANDBOX_ID]: sandboxId } }),
     ociVersion: "1.0.2",
-    process: createProcessSpec({ argv, env: {}, cwd: "/" }),
+    process: createProcessSpec({ argv: INIT_ARGV, env: {}, cwd: "/" }),
     root: { path: rootPath, readonly: false },
     hostname,
     mounts: [
-      { destination: "/proc", type: "proc", source: "proc", options: ["nosuid", "noexec", "nodev"] },
-      { destination: "/sys", type: "sysfs", source: "sysfs", options: ["nosuid", "noexec", "nodev", "ro"] },
-      { destination: "/dev", type: "tmpfs", source: "tmpfs", options: ["nosuid", "mode=755", "size=65536k"] },
+      ...KERNEL_MOUNTS,
       tmpfs("/dev/shm", "1777", SHARED_MEMORY_BYTES),
       tmpfs("/run", "755", RUN_BYTES),
       { destination: INIT_MOUNT, type: "bind", source: initDirectory, options: ["bind", "ro", "nosuid", "nodev"] },
@@ -98,6 +109,38 @@ export function createOciSpec({ rootPath, hostname, limits, initDirectory, cgrou
         ...["pid", "mount", "ipc", "uts"].map((type) => ({ type })),
         { type: "network", ...(network === undefined ? {} : { path: network.netnsPath }) },
       ],
+      resources: toResources(limits),
+    },
+  };
+}
+
+export interface SpareRequest extends Pick<OciRequest, "hostname" | "limits" | "cgroupsPath"> {
+  /** An empty directory: runsc wants one, and the image takes its place. */
+  readonly rootPath: string;
+  readonly imagePath: string;
+}
+
+/**
+ * The OCI spec of a sandbox in which a container is to be booted later. Its own files are an image, so that it needs no
+ * gofer, which would take as much memory again as the rest of it. The program is where containers have it: what ends trees
+ * runs in either.
+ */
+export function createSpareSpec({ rootPath, imagePath, hostname, limits, cgroupsPath }: SpareRequest) {
+  return {
+    annotations: {
+      [CONTAINER_TYPE]: "sandbox",
+      "dev.gvisor.spec.rootfs.type": "erofs",
+      "dev.gvisor.spec.rootfs.source": imagePath,
+      "dev.gvisor.spec.rootfs.overlay": "memory",
+    },
+    ociVersion: "1.0.2",
+    process: createProcessSpec({ argv: INIT_ARGV, env: {}, cwd: "/" }),
+    root: { path: rootPath, readonly: false },
+    hostname,
+    mounts: KERNEL_MOUNTS,
+    linux: {
+      cgroupsPath,
+      namespaces: ["pid", "mount", "ipc", "uts", "network"].map((type) => ({ type })),
       resources: toResources(limits),
     },
   };

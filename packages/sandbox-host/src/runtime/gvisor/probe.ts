@@ -93,7 +93,7 @@ async function runProbe(
   const rootPath = probeRoot(context, id);
   await mkdir(rootPath);
   try {
-    await bootContainer(context, { id, rootPath, hostname: "probe", limits: {} }, signal);
+    await bootContainer(context, { id, rootPath, hostname: "probe", limits: {} }, { signal });
     const failure = await explainFailure(id, runProgram);
     if (failure !== undefined) throw new Error(failure);
     if (wanted === "runsc") return;

@@ -72,10 +72,10 @@ describe.each([
   });
 
   it("has the script's own text, lines, words and options, and none of a shell before it", async () => {
-    const script = `echo "$0 $# $LINENO $- $SECONDS \${OLDPWD-unset} \${N-unset} \${S-unset}"
+    const script = `echo "$0 $# $LINENO $- $((SECONDS < 2)) \${OLDPWD-unset} \${N-unset} \${S-unset}"
 echo "$LINENO"; missing; echo "$BASH_EXECUTION_STRING" | head -1`;
     expect(await text(script)).toBe(
-      `bash 0 1 hBc 0 unset unset unset\n2\necho "$0 $# $LINENO $- $SECONDS \${OLDPWD-unset} \${N-unset} \${S-unset}"\n` +
+      `bash 0 1 hBc 1 unset unset unset\n2\necho "$0 $# $LINENO $- $((SECONDS < 2)) \${OLDPWD-unset} \${N-unset} \${S-unset}"\n` +
         "bash: line 2: missing: command not found\n",
     );
   });

@@ -36,7 +36,8 @@ describe("runsc's state file", () => {
   it("is named after its container", () => {
     expect(stateFilePath("/state", "abc")).toBe("/state/abc_sandbox:abc.state");
     expect(idOfStateFile("abc_sandbox:abc.state")).toBe("abc");
-    for (const other of ["abc_sandbox:abc.lock", "runsc-abc.sock", "abc_sandbox:def.state", "x"]) {
+    expect(idOfStateFile("abc_sandbox:def.state")).toBe("abc");
+    for (const other of ["abc_sandbox:abc.lock", "runsc-abc.sock", "abc.state", "x"]) {
       expect(idOfStateFile(other)).toBeUndefined();
     }
   });

@@ -18,12 +18,13 @@ export function isBooted({ status }: ContainerState): boolean {
 
 const STATE_SUFFIX = ".state";
 
-export function stateFilePath(runscRoot: string, id: string): string {
-  return join(runscRoot, `${id}_sandbox:${id}${STATE_SUFFIX}`);
+/** A container is in a sandbox of its own name, unless it was booted in another one. */
+export function stateFilePath(runscRoot: string, id: string, sandboxId = id): string {
+  return join(runscRoot, `${id}_sandbox:${sandboxId}${STATE_SUFFIX}`);
 }
 
-export function lockFilePath(runscRoot: string, id: string): string {
-  return join(runscRoot, `${id}_sandbox:${id}.lock`);
+export function lockFilePath(runscRoot: string, id: string, sandboxId = id): string {
+  return join(runscRoot, `${id}_sandbox:${sandboxId}.lock`);
 }
 
 /** Where runsc puts the control socket, unless the path is too long or taken. */
@@ -33,7 +34,7 @@ export function controlSocketPath(runscRoot: string, id: string): string {
 
 /** The id that a file of runsc's root is the state of. */
 export function idOfStateFile(fileName: string): string | undefined {
-  const [, id] = /^([^_]+)_sandbox:\1\.state$/.exec(fileName) ?? [];
+  const [, id] = /^([^_]+)_sandbox:[^_.]+\.state$/.exec(fileName) ?? [];
   return id;
 }
 
@@ -54,9 +55,13 @@ export function parseStateFile(text: string): ContainerState | undefined {
   };
 }
 
-export async function readStateFile(runscRoot: string, id: string): Promise<ContainerState | undefined> {
+export async function readStateFile(
+  runscRoot: string,
+  id: string,
+  sandboxId = id,
+): Promise<ContainerState | undefined> {
   try {
-    return parseStateFile(await readFile(stateFilePath(runscRoot, id), "utf8"));
+    return parseStateFile(await readFile(stateFilePath(runscRoot, id, sandboxId), "utf8"));
   } catch {
     return undefined;
   }

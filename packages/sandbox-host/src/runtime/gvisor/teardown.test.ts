@@ -36,6 +36,7 @@ describe("tearing a container down", () => {
       id: "abc",
       runscRoot,
       cgroup,
+      sandboxId: "abc",
       cgroupPath: "/turnbox/abc",
       clock,
       signal,

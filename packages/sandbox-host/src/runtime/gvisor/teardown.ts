@@ -13,6 +13,8 @@ const POLL_MS = 2;
 
 export interface TeardownRequest {
   readonly id: string;
+  /** The sandbox that it is in, and that ends with it. */
+  readonly sandboxId: string;
   readonly runscRoot: string;
   readonly cgroup: Cgroup;
   readonly cgroupPath: string;
@@ -34,14 +36,16 @@ export async function tearDown(request: TeardownRequest): Promise<void> {
     await repair(request);
     if ((await killAll(request, SECOND_TRY_MS)) === "busy") throw cannotBeEnded(request.id);
   }
-  const { runscRoot, id } = request;
-  const state = await readStateFile(runscRoot, id);
+  const { runscRoot, id, sandboxId } = request;
+  const state = await readStateFile(runscRoot, id, sandboxId);
   // A boot that was cut off leaves a socket without a state that names it.
-  for (const path of [state?.controlSocketPath, controlSocketPath(runscRoot, id)]) {
+  for (const path of [state?.controlSocketPath, controlSocketPath(runscRoot, sandboxId)]) {
     if (path !== undefined) await rm(path, { force: true });
   }
-  await rm(lockFilePath(runscRoot, id), { force: true });
-  await rm(stateFilePath(runscRoot, id), { force: true });
+  for (const name of new Set([sandboxId, id])) {
+    await rm(lockFilePath(runscRoot, name, sandboxId), { force: true });
+    await rm(stateFilePath(runscRoot, name, sandboxId), { force: true });
+  }
 }
 
 /** Tries the repair for a while: its success shows by what is left, and it may itself hang on what hangs. */
@@ -66,8 +70,8 @@ async function killAll(request: TeardownRequest, patienceMs: number): Promise<"g
 }
 
 /** The pids of the state file count only as far as they are members; the rest is whatever the cgroup lists. */
-async function members({ runscRoot, id, cgroup, cgroupPath }: TeardownRequest): Promise<readonly number[]> {
-  const state = await readStateFile(runscRoot, id);
+async function members({ runscRoot, id, sandboxId, cgroup, cgroupPath }: TeardownRequest): Promise<readonly number[]> {
+  const state = await readStateFile(runscRoot, id, sandboxId);
   const candidates = new Set([...(await cgroup.pids()), state?.sandboxPid ?? 0, state?.goferPid ?? 0]);
   const alive = await Promise.all(
     [...candidates].map(async (pid) => ((await isLiveMember(pid, cgroupPath)) ? [pid] : [])),

@@ -38,6 +38,7 @@ describe("ending a tree", () => {
       lingering: createLingeringOutputs(1),
       ownExecs: new Set<string>(),
       deaths: createDeaths(),
+      sandboxes: new Map<string, string>(),
     };
     const killer = createTreeKiller(context, {
       isLive: () => Promise.resolve(live === "yes"),

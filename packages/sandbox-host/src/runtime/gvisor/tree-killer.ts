@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { type CommandResult, randomToken, SandboxError } from "@turnbox/core";
-import { type GvisorContext, runsc } from "./context.ts";
+import { type GvisorContext, runsc, sandboxOf } from "./context.ts";
 import { execFiles, removeExecFiles } from "./exec-files.ts";
 import { createProcessSpec } from "./oci-spec.ts";
 import { type ExecRecord, ledArgv, signalArgv, sweepArgv, type Tree, terminateArgv } from "./sweep.ts";
@@ -38,8 +38,12 @@ export interface ContainerControl {
 }
 
 export function createTreeKiller(context: GvisorContext, container: ContainerControl): TreeKiller {
-  /** Runs one of our own programs inside. */
+  /**
+   * Runs one of our own programs inside. The pids that a sentry tells are those of its sandbox, so the program runs where
+   * these count: next to the container, where that has pids of its own because it was booted in a sandbox that stood by.
+   */
   const runInside = async (id: string, argv: readonly string[], deadlineMs: number): Promise<CommandResult> => {
+    const sandboxId = await sandboxOf(context, id);
     const name = randomToken(NAME_CHARS);
     const files = execFiles(context.layout, id, name);
     context.ownExecs.add(name);
@@ -47,7 +51,8 @@ export function createTreeKiller(context: GvisorContext, container: ContainerCon
       await writeFile(files.processPath, JSON.stringify(createProcessSpec({ argv, env: {}, cwd: "/" })), {
         mode: 0o600,
       });
-      return await context.runner.run(runsc(context, ["exec", `--process=${files.processPath}`, id], deadlineMs));
+      const args = ["exec", `--process=${files.processPath}`, sandboxId];
+      return await context.runner.run(runsc(context, args, deadlineMs));
     } finally {
       removeExecFiles(files);
       context.ownExecs.delete(name);

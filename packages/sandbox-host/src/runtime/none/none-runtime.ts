@@ -237,6 +237,7 @@ export function createNoneRuntime(options: NoneRuntimeOptions): Runtime {
         await lock.run(id, end, limit);
       });
     },
+    close: async () => Promise.resolve(),
     list: async () => await records.list(),
   };
 }

@@ -1,0 +1,83 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type Aide, createChildCommandRunner } from "@turnbox/core";
+import type { Runtime } from "../runtime.ts";
+import { call, type RuntimeHarness, until } from "../suite/harness.suite.ts";
+import { createWorkbench, processesNaming, SHELL_PROGRAMS, type Workbench } from "../suite/host-harness.suite.ts";
+import { createCgroup, readCgroupMounts } from "./cgroup.ts";
+import { createGvisorRuntime } from "./gvisor-runtime.ts";
+import { createLayout, sandboxNote } from "./layout.ts";
+import { readStateFile } from "./state-file.ts";
+
+export interface GvisorHarnessOptions {
+  readonly aide?: Aide;
+  /** Where every container is booted in a sandbox that stood by. */
+  readonly boots?: "in-spares";
+}
+
+export async function createGvisorHarness({ aide, boots }: GvisorHarnessOptions = {}): Promise<RuntimeHarness> {
+  const bench = await createWorkbench();
+  const { stateDirectory } = bench;
+  const byAide = aide === undefined ? {} : { aide };
+  const runner = createChildCommandRunner(byAide);
+  const opened: Runtime[] = [];
+  const reopen = (): Runtime => {
+    const spareSandbox = boots === undefined ? "none" : "one";
+    const runtime = createGvisorRuntime({ runner, ...byAide, stateDirectory, spareSandbox });
+    opened.push(runtime);
+    return boots === undefined ? runtime : bootingInSpares(runtime, bench);
+  };
+  return {
+    runtime: reopen(),
+    programs: SHELL_PROGRAMS,
+    reopen,
+    newContainer: bench.newContainer,
+    crash: async (id) => {
+      const sandboxId = (await notedSandbox(bench, id)) ?? id;
+      const state = await readStateFile(join(stateDirectory, "runsc"), id, sandboxId);
+      process.kill(state?.sandboxPid ?? Number.NaN, "SIGKILL");
+    },
+    leftovers: async (ids) => await leftoversOf(ids, stateDirectory),
+    [Symbol.asyncDispose]: async () => {
+      for (const runtime of opened) await runtime.close(call);
+      await bench[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Starts a container until it is one in a sandbox that stood by: the first of a kind finds none. */
+function bootingInSpares(runtime: Runtime, bench: Workbench): Runtime {
+  return {
+    ...runtime,
+    start: async (spec, options) => {
+      await until(async () => {
+        if ((await runtime.liveness(spec.id, call)) !== "gone") return true;
+        await runtime.start({ ...spec, awaited: "yes" }, options);
+        if ((await notedSandbox(bench, spec.id)) !== undefined) return true;
+        await runtime.stop(spec.id, call);
+        return false;
+      });
+    },
+  };
+}
+
+async function notedSandbox({ stateDirectory }: Workbench, id: string): Promise<string | undefined> {
+  return await readFile(sandboxNote(createLayout(stateDirectory), id), "utf8").catch(() => undefined);
+}
+
+async function leftoversOf(ids: readonly string[], stateDirectory: string): Promise<readonly string[]> {
+  const mounts = await readCgroupMounts();
+  const mountInfo = (await readFile("/proc/self/mountinfo", "utf8")).split("\n");
+  const files = await readdir(stateDirectory, { recursive: true });
+  const members = await Promise.all(ids.map((id) => createCgroup(mounts, `/turnbox/${id}`).pids()));
+  const groups = await Promise.all(
+    mounts.map(async ({ mountPoint }) => await readdir(join(mountPoint, "turnbox")).catch(() => [])),
+  );
+  return [
+    ...(await processesNaming(ids)),
+    ...mountInfo.filter((line) => ids.some((id) => line.includes(id))),
+    ...files.filter((file) => ids.some((id) => file.includes(id))),
+    ...members.flat().map((pid) => `member ${String(pid)}`),
+    ...groups.flat().filter((name) => ids.includes(name)),
+  ];
+}

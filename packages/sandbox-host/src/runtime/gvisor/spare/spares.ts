@@ -1,0 +1,76 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Clock } from "@turnbox/core";
+import type { ContainerSpec } from "../../runtime.ts";
+import type { SpareShape } from "./spare-sandbox.ts";
+
+/**
+ * Sandboxes that stand by, one at a time, for a container that somebody waits for: the container's own boot in one takes
+ * about half as long. One is made some time after such a boot, like what that one asked for.
+ */
+export interface Spares {
+  /** One that this container fits into. It is the caller's, who boots the container in it or removes it. */
+  take(spec: ContainerSpec): string | undefined;
+  /** Says that a container was booted for somebody who waited. */
+  expect(spec: ContainerSpec): void;
+  /** Ends the one that stands by, and makes no more. */
+  close(): Promise<void>;
+}
+
+export interface SparesOptions {
+  readonly newId: () => string;
+  readonly boot: (id: string, shape: SpareShape, signal: AbortSignal) => Promise<void>;
+  readonly remove: (id: string) => Promise<void>;
+  readonly clock: Clock;
+}
+
+/** What the container was booted for comes first. */
+const DELAY_MS = 500;
+/** Where it cannot be done, it is not tried again and again. */
+const MAX_FAILURES = 3;
+
+export function createSpares({ newId, boot, remove, clock }: SparesOptions): Spares {
+  const stop = new AbortController();
+  let ready: { readonly id: string; readonly shape: SpareShape } | undefined;
+  let making: Promise<void> | undefined;
+  let failures = 0;
+
+  const make = async (shape: SpareShape): Promise<void> => {
+    await clock.sleep(DELAY_MS, { signal: stop.signal });
+    const id = newId();
+    await boot(id, shape, stop.signal);
+    ready = { id, shape };
+  };
+  return {
+    take: (spec) => {
+      if (ready === undefined || spec.network !== undefined || !isDeepStrictEqual(ready.shape, shapeOf(spec)))
+        return undefined;
+      const { id } = ready;
+      ready = undefined;
+      return id;
+    },
+    expect: (spec) => {
+      if (stop.signal.aborted || making !== undefined || failures >= MAX_FAILURES || spec.network !== undefined) return;
+      const shape = shapeOf(spec);
+      if (isDeepStrictEqual(ready?.shape, shape)) return;
+      const [old] = [ready];
+      ready = undefined;
+      making = (old === undefined ? Promise.resolve() : remove(old.id))
+        .then(() => make(shape))
+        .catch(() => {
+          if (!stop.signal.aborted) failures += 1;
+        })
+        .finally(() => {
+          making = undefined;
+        });
+    },
+    close: async () => {
+      stop.abort();
+      await making;
+      const last = ready;
+      ready = undefined;
+      if (last !== undefined) await remove(last.id);
+    },
+  };
+}
+
+const shapeOf = ({ hostname, limits }: ContainerSpec): SpareShape => ({ hostname, limits });
