@@ -23,6 +23,9 @@ import { createLocalDiskStorage } from "./storage/local-disk/local-disk-storage.
 import type { Storage } from "./storage/storage.ts";
 import { createZfsStorage } from "./storage/zfs/zfs-storage.ts";
 
+/** Longer than an agent's tools take to follow each other, shorter than it thinks as a rule. */
+const REST_AFTER_MS = 5000;
+
 /** What the backends of a host are made with. */
 export interface BackendOptions {
   readonly config: HostConfig;
@@ -65,7 +68,7 @@ export async function composeBackends(options: BackendOptions): Promise<Backends
   const stateDirectory = join(dataDirectory, "containers");
   const runtime =
     config.containerRuntime === "gvisor"
-      ? createGvisorRuntime({ runner, stateDirectory, spareSandbox: "one", ...aide })
+      ? createGvisorRuntime({ runner, stateDirectory, spareSandbox: "one", restAfterMs: REST_AFTER_MS, ...aide })
       : createNoneRuntime({ runner, stateDirectory });
   const network = await composeNetwork({ ...options, runner });
   return { storage, runtime: createNetworkedRuntime(runtime, network), network };

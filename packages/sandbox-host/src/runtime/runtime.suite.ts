@@ -14,7 +14,11 @@ const TEST_TIMEOUT_MS = 60_000;
 export function runtimeSuite(
   name: string,
   create: () => Promise<RuntimeHarness>,
-  traits: RuntimeTraits & { readonly crashes: "yes" | "no" },
+  traits: RuntimeTraits & {
+    readonly crashes: "yes" | "no";
+    /** `one`: what an instance does by itself after a while would hit another one that works in the same place. */
+    readonly instances?: "one";
+  },
 ): void {
   describe(`Runtime: ${name}`, () => {
     jest.setTimeout(TEST_TIMEOUT_MS);
@@ -50,9 +54,11 @@ export function runtimeSuite(
     describe("the life of a container", () => {
       lifecycleSuite(() => harness);
     });
-    describe("what a service that died has left running", () => {
-      quiesceSuite(() => harness, traits);
-    });
+    if (traits.instances !== "one") {
+      describe("what a service that died has left running", () => {
+        quiesceSuite(() => harness, traits);
+      });
+    }
     describe("what a container uses", () => {
       statsSuite(() => harness);
     });

@@ -189,6 +189,7 @@ export interface Runtime {
    * ended alone, the container is stopped. A container that is gone is quiet; a paused one stays paused. Idempotent.
    */
   quiesce(id: string, call: RuntimeCall): Promise<void>;
+  /** One that rests because nothing runs in it is not woken for that: its processes are looked at. */
   liveness(id: string, call: RuntimeCall): Promise<Liveness>;
   /**
    * Those of these booted containers that have died. It is a look from outside that asks none of them, cheap enough to be

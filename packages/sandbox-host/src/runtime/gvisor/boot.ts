@@ -4,7 +4,7 @@ import { invalidArgument, SandboxError } from "@turnbox/core";
 import type { ContainerSpec } from "../runtime.ts";
 import { cgroupOf, cgroupPath, type GvisorContext, runsc, runscWithNetwork, sandboxOf } from "./context.ts";
 import { endHostClients, findHostClients } from "./host-clients.ts";
-import { containerLayout, sandboxNote, spawnMark } from "./layout.ts";
+import { containerLayout, resolvConfPath, sandboxNote, spawnMark } from "./layout.ts";
 import { createOciSpec, MOUNT_POINTS, type OciNetwork } from "./oci-spec.ts";
 import { withReadOnly } from "./read-only.ts";
 import { withHiddenSettings } from "./runsc-command.ts";
@@ -37,7 +37,7 @@ export async function bootContainer(
     initDirectory: context.layout.initDirectory,
     cgroupsPath: cgroupPath(context, sandboxId),
     ...(sandboxId === spec.id ? {} : { sandboxId }),
-    ...(await prepareNetwork(spec, paths.bundleDirectory)),
+    ...(await prepareNetwork(context, spec)),
   });
   await writeFile(paths.specPath, JSON.stringify(oci), { mode: 0o600 });
   const { initDirectory } = context.layout;
@@ -133,14 +133,14 @@ async function prepareRoot(rootPath: string): Promise<void> {
   }
 }
 
-/** What a container with a network needs of the host: a file with its resolver, outside of the session's own files. */
+/** What a container with a network needs of the host: a file with its resolver. */
 async function prepareNetwork(
-  { network, rootPath }: ContainerSpec,
-  bundleDirectory: string,
+  { layout }: GvisorContext,
+  { id, network, rootPath }: ContainerSpec,
 ): Promise<{ readonly network?: OciNetwork }> {
   if (network === undefined) return {};
-  const resolvConfPath = join(bundleDirectory, "resolv.conf");
-  await writeFile(resolvConfPath, `nameserver ${network.nameserver}\noptions timeout:5 attempts:2\n`, { mode: 0o644 });
+  const resolver = resolvConfPath(layout, id);
+  await writeFile(resolver, `nameserver ${network.nameserver}\noptions timeout:5 attempts:2\n`, { mode: 0o644 });
   const etc = join(rootPath, "etc");
   const place = join(etc, "resolv.conf");
   if ((await kindOf(etc)) === "missing") await mkdir(etc);
@@ -149,7 +149,7 @@ async function prepareNetwork(
   // Whatever a link there points to is nothing to mount on.
   if (stats !== undefined && !stats.isFile()) await rm(place, { recursive: true, force: true });
   if (stats?.isFile() !== true) await writeFile(place, "", { flag: "wx", mode: 0o644 });
-  return { network: { netnsPath: network.netnsPath, resolvConfPath } };
+  return { network: { netnsPath: network.netnsPath, resolvConfPath: resolver } };
 }
 
 async function kindOf(path: string): Promise<"directory" | "missing" | "other"> {

@@ -6,6 +6,7 @@ import { type Cgroup, createCgroup, readCgroupMounts } from "./cgroup.ts";
 import type { Deaths } from "./deaths.ts";
 import { type Layout, sandboxNote } from "./layout.ts";
 import { isLiveMember } from "./process-state.ts";
+import type { Freezer } from "./rest/freezer.ts";
 import { runscCommand } from "./runsc-command.ts";
 import { type ContainerState, isBooted, readStateFile } from "./state-file.ts";
 
@@ -26,6 +27,8 @@ export interface GvisorContext {
   /** The executions that this instance looks after, by their markers. */
   readonly ownExecs: Set<string>;
   readonly deaths: Deaths;
+  /** Absent where nothing is to rest, or the machine has none. */
+  readonly freezer: Freezer | undefined;
   /** The sandboxes that containers are in, as far as they were asked about. */
   readonly sandboxes: Map<string, string>;
 }

@@ -9,28 +9,33 @@ import { createGvisorRuntime } from "./gvisor-runtime.ts";
 import { createLayout, sandboxNote } from "./layout.ts";
 import { readStateFile } from "./state-file.ts";
 
+/** In the pauses between a test's own steps. */
+const REST_AFTER_MS = 20;
+
 export interface GvisorHarnessOptions {
   readonly aide?: Aide;
-  /** Where every container is booted in a sandbox that stood by. */
-  readonly boots?: "in-spares";
+  /** Where every container is booted in a sandbox that stood by, and rests whenever it can. */
+  readonly thrift?: "all";
 }
 
-export async function createGvisorHarness({ aide, boots }: GvisorHarnessOptions = {}): Promise<RuntimeHarness> {
+export async function createGvisorHarness({ aide, thrift }: GvisorHarnessOptions = {}): Promise<RuntimeHarness> {
   const bench = await createWorkbench();
   const { stateDirectory } = bench;
   const byAide = aide === undefined ? {} : { aide };
   const runner = createChildCommandRunner(byAide);
   const opened: Runtime[] = [];
   const reopen = (): Runtime => {
-    const spareSandbox = boots === undefined ? "none" : "one";
-    const runtime = createGvisorRuntime({ runner, ...byAide, stateDirectory, spareSandbox });
+    const thrifty = thrift === undefined ? {} : ({ spareSandbox: "one", restAfterMs: REST_AFTER_MS } as const);
+    const runtime = createGvisorRuntime({ runner, ...byAide, stateDirectory, ...thrifty });
     opened.push(runtime);
-    return boots === undefined ? runtime : bootingInSpares(runtime, bench);
+    return thrift === undefined ? runtime : bootingInSpares(runtime, bench);
   };
+  const runtime = reopen();
   return {
-    runtime: reopen(),
+    runtime,
     programs: SHELL_PROGRAMS,
-    reopen,
+    // A second one would not know what the first lets rest. That a later service wakes it has tests of its own.
+    reopen: thrift === undefined ? reopen : () => runtime,
     newContainer: bench.newContainer,
     crash: async (id) => {
       const sandboxId = (await notedSandbox(bench, id)) ?? id;

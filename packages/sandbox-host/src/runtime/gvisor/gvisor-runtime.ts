@@ -24,8 +24,11 @@ import { listContainers, removeLeftovers, removeLeftSpares } from "./leftovers.t
 import { judgeExit, readLiveness } from "./liveness.ts";
 import { checkCgroups, checkRoot, installInit, proveByRun, readVersion } from "./probe.ts";
 import { quiesceContainer } from "./quiesce.ts";
+import { createContainerRest } from "./rest/container-rest.ts";
+import { openFreezer } from "./rest/freezer.ts";
+import { createRestingRuntime } from "./rest/resting-runtime.ts";
 import { createShellSlots } from "./shell-slots.ts";
-import { bootSpare, makeSpareImage, removeSpare } from "./spare/spare-sandbox.ts";
+import { bootSpare, makeSpareImage, removeSpare, wakeSpare } from "./spare/spare-sandbox.ts";
 import { createSpares, type Spares } from "./spare/spares.ts";
 import { inspectProcess, spawnProcess } from "./spawn.ts";
 import { signalProcess } from "./signal-process.ts";
@@ -61,6 +64,8 @@ export interface GvisorRuntimeOptions {
   readonly waitingShells?: number;
   /** Whether a sandbox stands by for the next container that somebody waits for. None unless given. */
   readonly spareSandbox?: "one" | "none";
+  /** After how long a container rests that nobody uses and nothing runs in. Never unless given. */
+  readonly restAfterMs?: number;
 }
 
 /** Runs containers by plain `runsc`, one sentry each. Calls of a shell go to one that waits for them where there is one. */
@@ -79,6 +84,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     ownExecs: new Set(),
     deaths: createDeaths(),
     sandboxes: new Map(),
+    freezer: options.restAfterMs === undefined ? undefined : openFreezer(),
   };
   let spares: Spares | undefined;
   const lock = createKeyedLock();
@@ -155,9 +161,23 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       recordProcess(context, id, { process, work });
     },
     isRunning: async (id) => (await liveState(context, id))?.status === "running",
+    awake: async (id, work) => {
+      using _held = await rest?.look(id);
+      await work();
+    },
     clock: context.clock,
     perContainer: options.waitingShells ?? WAITING_SHELLS,
   });
+
+  const { freezer } = context;
+  const rest =
+    freezer === undefined
+      ? undefined
+      : createContainerRest(context, {
+          freezer,
+          afterMs: options.restAfterMs ?? Number.POSITIVE_INFINITY,
+          countProcesses: (id, signal) => countProcesses(context, id, { slots, signal }),
+        });
 
   const openSpares = (): Spares =>
     createSpares({
@@ -171,6 +191,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
   /** Whether the container runs in a sandbox that stood by; where not, nothing of either is left. */
   const bootedIn = async (sandboxId: string, spec: ContainerSpec, signal: AbortSignal): Promise<boolean> => {
     try {
+      wakeSpare(context, sandboxId);
       await bootContainer(context, spec, { signal, sandboxId });
       return true;
     } catch (thrown) {
@@ -217,7 +238,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     return { ...execution, exit };
   };
 
-  return {
+  const runtime: Runtime = {
     kind: "gvisor",
     isolation: "sandboxed",
     pausePreservesProcesses: "yes",
@@ -319,6 +340,15 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       return await listContainers(context);
     },
   };
+  if (rest === undefined) return runtime;
+  return createRestingRuntime(runtime, {
+    rest,
+    liveness: async (id) => {
+      const state = await liveState(context, id);
+      if (state === undefined) return "gone";
+      return state.status === "paused" ? "paused" : "running";
+    },
+  });
 }
 
 function lost(id: string): SandboxError {

@@ -53,3 +53,8 @@ export function sandboxNote(layout: Layout, id: string): string {
 export function spawnMark(layout: Layout, id: string): string {
   return join(containerLayout(layout, id).bundleDirectory, "spawned");
 }
+
+/** The resolver of a container that has a network, outside of the session's own files. */
+export function resolvConfPath(layout: Layout, id: string): string {
+  return join(containerLayout(layout, id).bundleDirectory, "resolv.conf");
+}

@@ -41,6 +41,7 @@ async function newSlots() {
   const clock = createManualClock();
   const abandoned: string[] = [];
   const slots = createShellSlots({
+    awake: (_id, work) => work(),
     start: () => Promise.resolve(shell.process),
     record: () => undefined,
     abandon: async (_id, { marker }) => {
@@ -107,6 +108,7 @@ describe("a call that is given to a shell which waits", () => {
 function newSupply(clock = createManualClock()) {
   const begun: { readonly shell: ReturnType<typeof newShell>; readonly finish: () => void }[] = [];
   const slots = createShellSlots({
+    awake: (_id, work) => work(),
     start: async () => {
       const shell = newShell(begun.length + 2);
       shell.stdin.on("data", (script: Buffer) => {

@@ -13,6 +13,8 @@ export interface ShellSlotsOptions {
   readonly abandon: (id: string, process: StartedProcess) => Promise<void>;
   /** Whether the container runs, and is not paused, at this moment. */
   readonly isRunning: (id: string) => Promise<boolean>;
+  /** Has the container awake while the work is done. */
+  readonly awake: (id: string, work: () => Promise<void>) => Promise<void>;
   readonly clock: Clock;
   /** How many wait in a container whose calls come one at a time; 0 makes none. */
   readonly perContainer: number;
@@ -129,12 +131,12 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
     room.idle.delete(slot.process.pid);
   };
   /** Ends by itself where it is not used, and is forgotten where it ends. */
-  const keep = (room: Room, slot: Slot): void => {
+  const keep = (id: string, room: Room, slot: Slot): void => {
     const over = new AbortController();
     clock.sleep(IDLE_MS, { signal: over.signal }).then(
       () => {
         room.wanted = perContainer;
-        void endIdle(room, slot);
+        void options.awake(id, () => endIdle(room, slot));
       },
       () => undefined,
     );
@@ -166,7 +168,7 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
     }
     room.idle.add(slot.process.pid);
     room.waiting.push(slot);
-    keep(room, slot);
+    keep(id, room, slot);
     record(id, slot.process, "none");
   };
   const free = ({ waiting, making }: Room): number =>

@@ -39,6 +39,7 @@ describe("ending a tree", () => {
       ownExecs: new Set<string>(),
       deaths: createDeaths(),
       sandboxes: new Map<string, string>(),
+      freezer: undefined,
     };
     const killer = createTreeKiller(context, {
       isLive: () => Promise.resolve(live === "yes"),

@@ -42,7 +42,7 @@ export async function makeSpareImage({ runner, layout }: GvisorContext, signal: 
   }
 }
 
-/** Boots one. Whatever a failure has left is taken away again. */
+/** Boots one, which rests until `wakeSpare`. Whatever a failure has left is taken away again. */
 export async function bootSpare(
   context: GvisorContext,
   id: string,
@@ -61,10 +61,16 @@ export async function bootSpare(
     const command = runsc(context, ["run", "--detach", `--bundle=${bundle}`, id], BOOT_DEADLINE_MS);
     const { exitCode } = await context.runner.run({ ...command, outputPath: bootLogPath }, { signal });
     if (exitCode !== 0) throw new Error(await readFile(bootLogPath, "utf8").catch(() => ""));
+    context.freezer?.freeze(cgroupsPath, await createCgroup(await readCgroupMounts(), cgroupsPath).pids());
   } catch (thrown) {
     await removeSpare(context, id, AbortSignal.timeout(BOOT_DEADLINE_MS));
     throw thrown;
   }
+}
+
+/** Called before a container is booted in it. */
+export function wakeSpare(context: GvisorContext, id: string): void {
+  context.freezer?.thaw(cgroupPath(context, id));
 }
 
 /** Ends one that no container is in. Idempotent. */
