@@ -22,13 +22,24 @@ describe("a call that a waiting shell can take", () => {
     expect(parseShellCall(spec(["bash", "-c", "é".repeat(8193)]))).toBeUndefined();
   });
 
-  it("tells the lengths of both parts in bytes", () => {
-    const text = scriptFor({ ...CALL, script: "echo é" }, { env: ENV, greeting: "g" }) ?? "";
-    const [, first = "", second = ""] = /^(\d+) (\d+)\n/.exec(text) ?? [];
-    const rest = Buffer.from(text).subarray(text.indexOf("\n") + 1);
-    expect(rest.length).toBe(Number(first) + Number(second));
-    expect(rest.subarray(Number(first)).toString()).toBe("echo é");
+  it("is one block of plain characters where it fits", () => {
+    const text = scriptFor({ ...CALL, script: "echo 'a'" }, { env: ENV, greeting: "g" }) ?? "";
+    expect(text).toMatch(/^BASH_EXECUTION_STRING='echo '\\''a'\\''';cd [ -~]*$/);
+    expect(text.length).toBe(512);
   });
+
+  it.each(["echo é", "echo a\necho b", "echo \x01", `echo ${"a".repeat(500)}`])(
+    "has its script as it is behind two parts that tell the lengths in bytes: %j",
+    (script) => {
+      const text = Buffer.from(scriptFor({ ...CALL, script }, { env: ENV, greeting: "g" }) ?? "");
+      const lengthIn = (part: Buffer): number => Number(/^LC_ALL=C read -r -N (\d+) /.exec(part.toString())?.[1]);
+      const then = text.subarray(512, 512 + lengthIn(text));
+      expect(then.toString()).toMatch(/eval "\$BASH_EXECUTION_STRING"$/);
+      const last = text.subarray(512 + then.length);
+      expect(last.toString()).toBe(script);
+      expect(last.length).toBe(lengthIn(then));
+    },
+  );
 
   it.each(["ls /", "git commit -m 'one; two' --amend", 'grep -rn "a b" src *.ts', "python3.11 x.py "])(
     "is done by the program alone: %s",

@@ -11,12 +11,16 @@ export interface ShellCall {
 const MAX_SCRIPT_BYTES = 16 * 1024;
 
 /**
- * What a waiting shell does: reads how long the two parts are that follow, in bytes, and does the first. It reads not one
- * byte more: what comes behind is the input of the script.
+ * What a waiting shell reads at first, of characters that are one byte each in every locale: most calls fit into it. Bash
+ * reads so much at once; a line it would read byte by byte, and each read is a turn through the sentry.
  */
-const LOADER =
-  'IFS= read -r N||exit;LC_ALL=C IFS= read -r -N "${N% *}" S||exit;' +
-  'LC_ALL=C IFS= read -r -N "${N#* }" BASH_EXECUTION_STRING||exit;eval "$S"';
+const HEAD_BYTES = 512;
+const PLAIN = /^[\x20-\x7e]*$/;
+
+const read = (bytes: number): string => `read -r -N ${bytes} BASH_EXECUTION_STRING||exit`;
+/** Bytes, not characters; the locale takes its time to change and to come back. */
+const readBytes = (text: string): string => `LC_ALL=C ${read(Buffer.byteLength(text))}`;
+const RUN = 'eval "$BASH_EXECUTION_STRING"';
 
 /** Variables that a shell acts upon when it starts, or that decide which shell it is. */
 const READ_AT_START =
@@ -31,8 +35,11 @@ export function parseShellCall({ argv, env, cwd }: ExecSpec): ShellCall | undefi
   return { script, env, cwd };
 }
 
-/** The command of a shell that waits for a script. */
-export const waitingShell: readonly [string, ...string[]] = ["bash", "-c", LOADER];
+/**
+ * The command of a shell that waits for a script. It reads its head and does it, and has no variable that a script has
+ * not. It reads not one byte more than it is told to: what comes behind is the input of the script.
+ */
+export const waitingShell: readonly [string, ...string[]] = ["bash", "-c", `${read(HEAD_BYTES)};${RUN}`];
 
 /**
  * What makes a shell that waits in one environment do a call of another one, and say `greeting` on its standard output
@@ -50,14 +57,26 @@ export function scriptFor(
   if (names.some((name) => !NAME.test(name) || READ_AT_START.test(name)) || removed.includes("HOME")) return undefined;
   const prepare = [
     `cd -- ${quote(call.cwd)}||exit`,
-    ["unset OLDPWD N S", ...removed].join(" "),
+    ["unset OLDPWD", ...removed].join(" "),
     ...changed.filter(([name]) => name !== "PWD").map(([name, value]) => `export ${name}=${quote(value)}`),
     "SECONDS=0",
     `printf %s ${greeting}`,
     ...becomeProgram(call),
-    'eval "$BASH_EXECUTION_STRING"',
+    RUN,
   ].join(";");
-  return `${Buffer.byteLength(prepare)} ${Buffer.byteLength(call.script)}\n${prepare}${call.script}`;
+  return inOneRead(prepare, call.script) ?? inThreeReads(prepare, call.script);
+}
+
+/** The head is all of it; undefined where it has no room. */
+function inOneRead(prepare: string, script: string): string | undefined {
+  const all = `BASH_EXECUTION_STRING=${quote(script)};${prepare}`;
+  return all.length <= HEAD_BYTES && PLAIN.test(all) ? all.padEnd(HEAD_BYTES) : undefined;
+}
+
+/** The head has the shell read what it does then, and that has it read the script, as it is. */
+function inThreeReads(prepare: string, script: string): string {
+  const then = `${readBytes(script)};${prepare}`;
+  return `${readBytes(then)};${RUN}`.padEnd(HEAD_BYTES) + then + script;
 }
 
 /** Words, plain or in quotes that nothing is expanded in, and patterns of names. */

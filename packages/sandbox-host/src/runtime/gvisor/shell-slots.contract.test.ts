@@ -67,7 +67,7 @@ describe.each([
   }, TEST_MS);
 
   it("is what it says", async () => {
-    const isWaiting = (await text("tr '\\0' ' ' < /proc/$$/cmdline")).includes("read -r N");
+    const isWaiting = (await text("tr '\\0' ' ' < /proc/$$/cmdline")).includes("read -r -N");
     expect(isWaiting).toBe(waitingShells > 0);
   });
 
@@ -78,6 +78,21 @@ echo "$LINENO"; missing; echo "$BASH_EXECUTION_STRING" | head -1`;
       `bash 0 1 hBc 1 unset unset unset\n2\necho "$0 $# $LINENO $- $((SECONDS < 2)) \${OLDPWD-unset} \${N-unset} \${S-unset}"\n` +
         "bash: line 2: missing: command not found\n",
     );
+  });
+
+  it("has its script as it is, whichever characters are in it and however long it is", async () => {
+    expect(await text("printf %s 'é\u{1f600}\x01\x7f\t\\\\'")).toBe("é\u{1f600}\x01\x7f\t\\\\");
+    expect(await text(`printf %s "it's" '\\n  ' ! "~"   `)).toBe("it's\\n  !~");
+    for (const length of [300, 350, 400, 513, 5000, 16_000]) {
+      const word = "x".repeat(length);
+      expect(await text(`echo ${word}; cat`, {}, "input")).toBe(`${word}\ninput`);
+    }
+  });
+
+  it("has variables of the environment whatever they are called", async () => {
+    const env = { PATH, N: "n", S: "s" };
+    await shell(":", { env });
+    expect(await text('echo "$N $S"', { env })).toBe("n s\n");
   });
 
   it.each([
