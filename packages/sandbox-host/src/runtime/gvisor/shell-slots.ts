@@ -1,4 +1,4 @@
-import { type Clock, createDeadline, randomToken, SandboxError } from "@turnbox/core";
+import { type Clock, createDeadline, randomToken, SandboxError, setAlarm } from "@turnbox/core";
 import type { ExecSpec } from "../runtime.ts";
 import type { StartedProcess } from "./exec.ts";
 import { parseShellCall, type ShellCall, scriptFor, waitingShell } from "./shell-call.ts";
@@ -49,11 +49,12 @@ export interface ShellSlots {
 interface Slot {
   readonly process: StartedProcess;
   readonly env: Readonly<Record<string, string>>;
+  /** What it says when its call begins; known to nobody before. */
+  readonly greeting: string;
 }
 
 /** A shell that is being made: for the call that has claimed it, or to wait. */
-interface Making {
-  readonly env: Readonly<Record<string, string>>;
+interface Making extends Pick<Slot, "env" | "greeting"> {
   readonly made: Promise<Slot | undefined>;
   use: "wait" | "claimed";
 }
@@ -132,16 +133,12 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
   };
   /** Ends by itself where it is not used, and is forgotten where it ends. */
   const keep = (id: string, room: Room, slot: Slot): void => {
-    const over = new AbortController();
-    clock.sleep(IDLE_MS, { signal: over.signal }).then(
-      () => {
-        room.wanted = perContainer;
-        void options.awake(id, () => endIdle(room, slot));
-      },
-      () => undefined,
-    );
+    const turnOff = setAlarm(clock, IDLE_MS, () => {
+      room.wanted = perContainer;
+      void options.awake(id, () => endIdle(room, slot));
+    });
     void slot.process.command.ended.then(() => {
-      over.abort();
+      turnOff();
       if (!remove(room, slot)) return;
       close(slot);
       slot.process.release();
@@ -149,15 +146,15 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
   };
 
   /** In a directory that is always there: a call changes to its own. */
-  const make = async (id: string, env: Slot["env"]): Promise<Slot | undefined> => {
+  const make = async (id: string, { env, greeting }: Omit<Slot, "process">): Promise<Slot | undefined> => {
     if (!(await isRunning(id))) return undefined;
     const process = await start(id, { argv: waitingShell, env, cwd: "/", deadlineMs: Number.MAX_SAFE_INTEGER });
-    return { process, env };
+    return { process, env, greeting };
   };
   const begin = async (id: string, room: Room): Promise<void> => {
-    const { env } = room;
-    const made = make(id, env).catch(() => undefined);
-    const making: Making = { env, made, use: "wait" };
+    const kind = { env: room.env, greeting: randomToken(GREETING_CHARS) };
+    const made = make(id, kind).catch(() => undefined);
+    const making: Making = { ...kind, made, use: "wait" };
     total += 1;
     room.making.add(making);
     const slot = await made;
@@ -191,16 +188,16 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
   const find = async (
     id: string,
     room: Room,
-    scriptIn: (env: Slot["env"]) => string | undefined,
+    call: ShellCall,
   ): Promise<{ readonly slot: Slot; readonly script: string } | undefined> => {
     for (const slot of room.waiting) {
-      const script = scriptIn(slot.env);
+      const script = scriptFor(call, slot);
       if (script === undefined || !remove(room, slot)) continue;
       record(id, slot.process, "some");
       return { slot, script };
     }
     for (const making of room.making) {
-      const script = making.use === "wait" ? scriptIn(making.env) : undefined;
+      const script = making.use === "wait" ? scriptFor(call, making) : undefined;
       if (script === undefined) continue;
       making.use = "claimed";
       const slot = await making.made;
@@ -226,15 +223,14 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
       const call = parseShellCall(spec);
       if (call === undefined) return undefined;
       const room = roomOf(id);
-      const greeting = randomToken(GREETING_CHARS);
-      const coming = find(id, room, (env) => scriptFor(call, { env, greeting }));
+      const coming = find(id, room, call);
       void provide(id, room, call);
       const found = await coming;
       if (found !== undefined && signal.aborted) void end(found.slot);
       signal.throwIfAborted();
       if (found === undefined) return undefined;
       const { slot, script } = found;
-      const { process } = slot;
+      const { process, greeting } = slot;
       process.command.stdin.write(script);
       using patience = createDeadline({ clock, ms: GREETING_MS, signal });
       const heard = await hearGreeting(process.stdout.output, greeting, patience.signal);
