@@ -42,9 +42,9 @@ function commit(batch: readonly Request[]): void {
   if (batch.length === 0) return;
   synchronize(batch.some(({ name }) => table[name]?.durability === "full") ? "FULL" : "NORMAL");
   control.begin.run();
-  const answers = batch.map(runOne);
+  const answers = batch.map(batch.length === 1 ? runAlone : runAmongOthers);
   try {
-    control.commit.run();
+    if (db.isTransaction) control.commit.run();
     for (const answer of answers) port?.postMessage(answer);
   } catch (thrown) {
     if (db.isTransaction) db.exec("ROLLBACK");
@@ -57,7 +57,17 @@ function synchronize(level: "FULL" | "NORMAL"): void {
   synchronous = level;
 }
 
-function runOne({ id, name, input }: Request): Answer {
+/** What fails takes the transaction with it, which is its own. */
+function runAlone({ id, name, input }: Request): Answer {
+  try {
+    return { id, output: table[name]?.run(db, input as never) };
+  } catch (thrown) {
+    if (db.isTransaction) db.exec("ROLLBACK");
+    return { id, error: messageOf(thrown) };
+  }
+}
+
+function runAmongOthers({ id, name, input }: Request): Answer {
   control.mark.run();
   try {
     const output = table[name]?.run(db, input as never);
