@@ -1,4 +1,4 @@
-import { canonicalJson, invalidArgument, parseVariables } from "@turnbox/core";
+import { canonicalJson, invalidArgument, linkSignals, parseVariables } from "@turnbox/core";
 import type { Activity } from "../session/activity.ts";
 import { assertGeneration } from "../session/generation.ts";
 import { assertActive } from "../session/phase.ts";
@@ -69,8 +69,8 @@ export function createExecuteTool(deps: {
     using _following = call.onOutput && deps.outputs.follow(session, call.callId, call.onOutput);
     return await deps.running.track(session, { callId: call.callId, ends: [] }, (cancelled) =>
       deps.ledger.once(session, { callId: call.callId, payload }, async () => {
-        const kill = AbortSignal.any([cancelled, ...endsOf(session, call)]);
-        const entry = await inGate(session, { ...call, kill }, run);
+        using kill = linkSignals([cancelled, ...endsOf(session, call)]);
+        const entry = await inGate(session, { ...call, kill: kill.signal }, run);
         const { result } = entry;
         if (deps.snapshotTool === undefined || result.isError) return entry;
         // Outside of the gate: an operation that waits for the tools to end is ahead of the snapshot in the session's order.

@@ -10,6 +10,8 @@ const COMMAND_GRACE_MS = 2000;
 /** How long the reader of a killed process may take for what it had written. */
 const READER_GRACE_MS = 1000;
 const KILL_ATTEMPTS = 3;
+/** Nobody sees it: a reason of its own would be made, with its stack, at the end of each execution. */
+const SETTLED = new Error("the execution has ended");
 
 /** What stands for the process on the host: a command, or something that is asked in the same way. */
 export type SupervisedCommand = Pick<RunningCommand, "stdin" | "ended" | "kill">;
@@ -93,7 +95,7 @@ export function superviseExecution(subject: SupervisedProcess): Execution {
     }
     await Promise.all([stdout.drain(outputLimit.signal), stderr.drain(outputLimit.signal)]);
     await Promise.race([Promise.all([stdout.consumed, stderr.consumed]), aborted(outputLimit.signal)]);
-    settled.abort();
+    settled.abort(SETTLED);
     return result;
   };
 

@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Layout } from "./layout.ts";
@@ -60,5 +60,6 @@ export function markWork({ pidPath, idlePath }: ExecFiles, work: "some" | "none"
 }
 
 export function removeExecFiles({ processPath, pidPath, idlePath }: ExecFiles): void {
-  for (const path of [processPath, pidPath, idlePath]) rmSync(path, { force: true });
+  // Of a process that has run there is one; to look costs a fraction of a removal in vain.
+  for (const path of [processPath, pidPath, idlePath]) if (existsSync(path)) rmSync(path, { force: true });
 }
