@@ -28,7 +28,7 @@ import { createContainerRest } from "./rest/container-rest.ts";
 import { openFreezer } from "./rest/freezer.ts";
 import { createRestingRuntime } from "./rest/resting-runtime.ts";
 import { createShellSlots } from "./shell-slots.ts";
-import { bootSpare, makeSpareImage, removeSpare, wakeSpare } from "./spare/spare-sandbox.ts";
+import { bootSpare, makeSpareImage, removeSpare, restSpare, wakeSpare } from "./spare/spare-sandbox.ts";
 import { createSpares, type Spares } from "./spare/spares.ts";
 import { inspectProcess, spawnProcess } from "./spawn.ts";
 import { signalProcess } from "./signal-process.ts";
@@ -185,6 +185,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       boot: async (id, { hostname, limits }, signal) => {
         await bootSpare(context, id, { shape: { hostname, limits: { ...context.defaultLimits, ...limits } }, signal });
       },
+      rest: (id, isReady) => restSpare(context, id, isReady),
       remove: (id) => removeSpare(context, id, AbortSignal.timeout(CONTROL_DEADLINE_MS)),
       clock: context.clock,
     });

@@ -42,7 +42,7 @@ export async function makeSpareImage({ runner, layout }: GvisorContext, signal: 
   }
 }
 
-/** Boots one, which rests until `wakeSpare`. Whatever a failure has left is taken away again. */
+/** Boots one. Whatever a failure has left is taken away again. */
 export async function bootSpare(
   context: GvisorContext,
   id: string,
@@ -61,11 +61,17 @@ export async function bootSpare(
     const command = runsc(context, ["run", "--detach", `--bundle=${bundle}`, id], BOOT_DEADLINE_MS);
     const { exitCode } = await context.runner.run({ ...command, outputPath: bootLogPath }, { signal });
     if (exitCode !== 0) throw new Error(await readFile(bootLogPath, "utf8").catch(() => ""));
-    context.freezer?.freeze(cgroupsPath, await createCgroup(await readCgroupMounts(), cgroupsPath).pids());
   } catch (thrown) {
     await removeSpare(context, id, AbortSignal.timeout(BOOT_DEADLINE_MS));
     throw thrown;
   }
+}
+
+/** Lets one rest that has stood by for a while. */
+export async function restSpare(context: GvisorContext, id: string, isWanted: () => boolean): Promise<void> {
+  const path = cgroupPath(context, id);
+  const pids = await createCgroup(await readCgroupMounts(), path).pids();
+  if (isWanted()) context.freezer?.freeze(path, pids);
 }
 
 /** Called before a container is booted in it. */

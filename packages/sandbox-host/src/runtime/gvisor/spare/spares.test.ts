@@ -11,6 +11,7 @@ function newSpares(fails = false) {
   const there = new Set<string>();
   let serial = 0;
   const boots: string[] = [];
+  const resting: string[] = [];
   const spares = createSpares({
     newId: () => `s${String((serial += 1))}`,
     boot: async (id) => {
@@ -19,13 +20,17 @@ function newSpares(fails = false) {
       if (fails) throw new Error("no sandbox");
       there.add(id);
     },
+    rest: async (id, isReady) => {
+      await Promise.resolve();
+      if (isReady()) resting.push(id);
+    },
     remove: async (id) => {
       await Promise.resolve();
       there.delete(id);
     },
     clock,
   });
-  return { spares, clock, there, boots };
+  return { spares, clock, there, boots, resting };
 }
 
 describe("sandboxes that stand by", () => {
@@ -62,6 +67,20 @@ describe("sandboxes that stand by", () => {
     await clock.advance(DELAY_MS);
     expect([...there]).toEqual(["s2"]);
     expect(spares.take(other)).toBe("s2");
+  });
+
+  it("rest when they have stood by for a while, and not once they are taken", async () => {
+    const { spares, clock, resting } = newSpares();
+    spares.expect(SPEC);
+    await clock.advance(DELAY_MS);
+    await clock.advance(60_000);
+    expect(resting).toEqual(["s1"]);
+    expect(spares.take(SPEC)).toBe("s1");
+    spares.expect(SPEC);
+    await clock.advance(DELAY_MS);
+    expect(spares.take(SPEC)).toBe("s2");
+    await clock.advance(60_000);
+    expect(resting).toEqual(["s1"]);
   });
 
   it("are given up where they cannot be made", async () => {

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Clock } from "@turnbox/core";
+import { type Clock, setAlarm } from "@turnbox/core";
 import type { ContainerSpec } from "../../runtime.ts";
 import type { SpareShape } from "./spare-sandbox.ts";
 
@@ -20,15 +20,19 @@ export interface SparesOptions {
   readonly newId: () => string;
   readonly boot: (id: string, shape: SpareShape, signal: AbortSignal) => Promise<void>;
   readonly remove: (id: string) => Promise<void>;
+  /** Lets one rest, unless it has been taken by the time that it could. */
+  readonly rest: (id: string, isReady: () => boolean) => Promise<void>;
   readonly clock: Clock;
 }
 
 /** What the container was booted for comes first. */
 const DELAY_MS = 500;
+/** One that rests is slower to begin with, by some 10 ms; who comes back so late has other things to wait for. */
+const REST_AFTER_MS = 60_000;
 /** Where it cannot be done, it is not tried again and again. */
 const MAX_FAILURES = 3;
 
-export function createSpares({ newId, boot, remove, clock }: SparesOptions): Spares {
+export function createSpares({ newId, boot, remove, rest, clock }: SparesOptions): Spares {
   const stop = new AbortController();
   let ready: { readonly id: string; readonly shape: SpareShape } | undefined;
   let making: Promise<void> | undefined;
@@ -39,6 +43,10 @@ export function createSpares({ newId, boot, remove, clock }: SparesOptions): Spa
     const id = newId();
     await boot(id, shape, stop.signal);
     ready = { id, shape };
+    const turnOff = setAlarm(clock, REST_AFTER_MS, () => {
+      if (ready?.id === id) rest(id, () => ready?.id === id).catch(() => undefined);
+    });
+    stop.signal.addEventListener("abort", turnOff, { once: true });
   };
   return {
     take: (spec) => {
