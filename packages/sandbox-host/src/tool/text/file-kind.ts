@@ -8,14 +8,21 @@ export type FileKind =
 
 const ascii = (text: string): Buffer => Buffer.from(text, "latin1");
 
-const IMAGES: readonly { readonly mediaType: string; readonly is: (start: Buffer) => boolean }[] = [
-  { mediaType: "image/png", is: (start) => begins(start, ascii("\x89PNG\r\n\x1a\n")) },
-  { mediaType: "image/jpeg", is: (start) => begins(start, ascii("\xff\xd8\xff")) },
-  { mediaType: "image/gif", is: (start) => begins(start, ascii("GIF87a")) || begins(start, ascii("GIF89a")) },
-  { mediaType: "image/webp", is: (start) => begins(start, ascii("RIFF")) && begins(start.subarray(8), ascii("WEBP")) },
+/** What begins a file of a kind, and what follows it at a distance. */
+interface Magic {
+  readonly bytes: Buffer;
+  readonly then?: { readonly at: number; readonly bytes: Buffer };
+}
+
+const IMAGES: readonly (readonly [Magic, mediaType: string])[] = [
+  [{ bytes: ascii("\x89PNG\r\n\x1a\n") }, "image/png"],
+  [{ bytes: ascii("\xff\xd8\xff") }, "image/jpeg"],
+  [{ bytes: ascii("GIF87a") }, "image/gif"],
+  [{ bytes: ascii("GIF89a") }, "image/gif"],
+  [{ bytes: ascii("RIFF"), then: { at: 8, bytes: ascii("WEBP") } }, "image/webp"],
 ];
 
-const BINARIES: readonly (readonly [Buffer, string])[] = [
+const BINARIES: readonly (readonly [Buffer, what: string])[] = [
   [ascii("\x7fELF"), "ELF program or library"],
   [ascii("%PDF-"), "PDF document"],
   [ascii("PK\x03\x04"), "ZIP archive"],
@@ -29,9 +36,11 @@ const BINARIES: readonly (readonly [Buffer, string])[] = [
 
 /** What a file is, by its first bytes. Text is what has no NUL byte there. */
 export function fileKindOf(start: Buffer): FileKind {
-  const image = IMAGES.find(({ is }) => is(start));
-  if (image !== undefined) return { kind: "image", mediaType: image.mediaType };
-  const binary = BINARIES.find(([magic]) => begins(start, magic));
+  const image = IMAGES.find(
+    ([{ bytes, then }]) => has(start, bytes) && (then === undefined || has(start, then.bytes, then.at)),
+  );
+  if (image !== undefined) return { kind: "image", mediaType: image[1] };
+  const binary = BINARIES.find(([magic]) => has(start, magic));
   if (binary !== undefined) return { kind: "binary", what: binary[1] };
   return start.includes(0) ? { kind: "binary", what: "binary data" } : { kind: "text" };
 }
@@ -41,6 +50,7 @@ export function isBinary(start: Buffer): boolean {
   return start.subarray(0, SNIFF_BYTES).includes(0);
 }
 
-function begins(start: Buffer, magic: Buffer): boolean {
-  return start.length >= magic.length && start.subarray(0, magic.length).equals(magic);
+/** Most files differ in the first byte, which is looked at by itself. */
+function has(start: Buffer, magic: Buffer, at = 0): boolean {
+  return start[at] === magic[0] && start.subarray(at, at + magic.length).equals(magic);
 }
