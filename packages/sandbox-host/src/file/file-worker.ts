@@ -1,5 +1,5 @@
 import { FileFailure, toFileFailure } from "./failure.ts";
-import { createBlockingReader, type FromWorker, type ToWorker, writeFrameSync } from "./frame.ts";
+import { createBlockingReader, type FromWorker, MAX_TEXT_CHARACTERS, type ToWorker, writeFrameSync } from "./frame.ts";
 import { OPERATIONS, type Operation } from "./operation.ts";
 import { createWalk } from "./walk.ts";
 
@@ -21,15 +21,13 @@ for (let frame = nextFrame(); frame !== null; frame = nextFrame()) {
 
 async function work(job: Job): Promise<void> {
   const body = createBody(job);
-  let answer: FromWorker;
   try {
-    answer = { kind: "done", output: (await perform(job, body.pieces)) ?? null };
+    sendOutput((await perform(job, body.pieces)) ?? null);
   } catch (thrown) {
     const { reason, message, metadata } = toFileFailure(thrown);
     const detail = reason === "INTERNAL" && thrown instanceof Error ? (thrown.stack ?? thrown.message) : "";
-    answer = { kind: "failed", reason, message, metadata, detail };
+    send({ kind: "failed", reason, message, metadata, detail });
   }
-  send(answer);
   // What the operation did not want comes nevertheless, and must not be taken for the next job.
   body.drain();
 }
@@ -47,6 +45,21 @@ async function perform(job: Job, body: () => Iterable<Buffer>): Promise<unknown>
     },
   };
   return await operation(context, job.input as never);
+}
+
+/** The content of a tool's answer, which is mostly long, goes as it is: in JSON all its line ends are quoted. */
+function sendOutput(output: unknown): void {
+  if (!hasContent(output)) {
+    send({ kind: "done", output, body: "none" });
+    return;
+  }
+  const { content, ...rest } = output;
+  send({ kind: "done", output: rest, body: "content" }, content);
+}
+
+function hasContent(output: unknown): output is { readonly content: string } {
+  if (typeof output !== "object" || output === null || !("content" in output)) return false;
+  return typeof output.content === "string" && output.content.length <= MAX_TEXT_CHARACTERS;
 }
 
 function createBody(job: Job) {
@@ -76,7 +89,7 @@ function createBody(job: Job) {
   };
 }
 
-function send(head: FromWorker, body?: Uint8Array): void {
+function send(head: FromWorker, body?: Uint8Array | string): void {
   try {
     writeFrameSync(OUTPUT, head, body);
   } catch {

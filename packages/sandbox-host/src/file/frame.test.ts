@@ -16,6 +16,14 @@ describe("the frames of a stream", () => {
     expect(await next()).toBeNull();
   });
 
+  it("carry a text as it is, whatever characters it has", async () => {
+    const stream = new PassThrough();
+    const { next } = createFrameReader(stream);
+    const head = { kind: "done", output: { isError: false }, body: "content" } as const;
+    stream.write(encodeFrame(head, "a\tgrün \u{1f600}\n"));
+    expect([texts(await next()), head]).toEqual(["a\tgrün \u{1f600}\n", head]);
+  });
+
   it("stay with the sender while nobody asks for them", async () => {
     const stream = new PassThrough({ highWaterMark: 1024 });
     const { next } = createFrameReader(stream);

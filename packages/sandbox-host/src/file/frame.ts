@@ -28,7 +28,8 @@ export type ToWorker =
 export type FromWorker =
   | { readonly kind: "ready" }
   | { readonly kind: "piece"; readonly about: unknown }
-  | { readonly kind: "done"; readonly output: unknown }
+  /** `body` names the field of the output, a text, that is the frame's body and not in its head. */
+  | { readonly kind: "done"; readonly output: unknown; readonly body: "none" | "content" }
   | {
       readonly kind: "failed";
       readonly reason: Reason;
@@ -38,21 +39,31 @@ export type FromWorker =
     };
 
 export const MAX_BODY_BYTES = 8 * 1024 * 1024;
+/** A character of a string takes at most so many bytes. */
+const MAX_CHARACTER_BYTES = 3;
+/** A body that is a text has at most so many. */
+export const MAX_TEXT_CHARACTERS = Math.floor(MAX_BODY_BYTES / MAX_CHARACTER_BYTES);
 const MAX_HEAD_BYTES = 32 * 1024 * 1024;
 const LENGTHS_BYTES = 8;
 const NOTHING = Buffer.alloc(0);
 /** More than most frames are long: one read is enough for them. */
 const READ_BYTES = 64 * 1024;
 
-export function encodeFrame(head: ToWorker | FromWorker, body: Uint8Array = NOTHING): Buffer {
+export function encodeFrame(head: ToWorker | FromWorker, body: Uint8Array | string = NOTHING): Buffer {
   const text = JSON.stringify(head);
-  const headBytes = Buffer.byteLength(text);
-  const frame = Buffer.allocUnsafe(LENGTHS_BYTES + headBytes + body.length);
-  frame.writeUInt32BE(headBytes, 0);
-  frame.writeUInt32BE(body.length, 4);
-  frame.write(text, LENGTHS_BYTES);
-  frame.set(body, LENGTHS_BYTES + headBytes);
-  return frame;
+  const bodyBytes = typeof body === "string" ? Buffer.byteLength(body) : body.length;
+  return fillFrame(Buffer.allocUnsafe(LENGTHS_BYTES + Buffer.byteLength(text) + bodyBytes), text, body);
+}
+
+/** The frame at the beginning of a buffer that is long enough for it. */
+function fillFrame(into: Buffer, head: string, body: Uint8Array | string): Buffer {
+  const headBytes = into.write(head, LENGTHS_BYTES);
+  const bodyAt = LENGTHS_BYTES + headBytes;
+  if (typeof body !== "string") into.set(body, bodyAt);
+  const bodyBytes = typeof body === "string" ? into.write(body, bodyAt) : body.length;
+  into.writeUInt32BE(headBytes, 0);
+  into.writeUInt32BE(bodyBytes, 4);
+  return into.subarray(0, bodyAt + bodyBytes);
 }
 
 function parseLengths(bytes: Buffer): { readonly head: number; readonly body: number } {
@@ -67,10 +78,8 @@ function createInput() {
   let parts: Buffer[] = [];
   let held = 0;
   const all = (): Buffer => {
-    const [first = NOTHING, ...more] = parts;
-    const joined = more.length === 0 ? first : Buffer.concat(parts);
-    parts = [joined];
-    return joined;
+    if (parts.length > 1) parts = [Buffer.concat(parts)];
+    return parts[0] ?? NOTHING;
   };
   return {
     held: (): number => held,
@@ -113,9 +122,13 @@ export function createBlockingReader(descriptor: number): () => Frame<ToWorker> 
   };
 }
 
+/** A worker writes one frame at a time, so one is enough for all that fit. */
+const OUTGOING = Buffer.allocUnsafe(READ_BYTES);
 /** Blocks until everything is taken: nothing piles up in the worker. */
-export function writeFrameSync(descriptor: number, head: FromWorker, body?: Uint8Array): void {
-  const bytes = encodeFrame(head, body);
+export function writeFrameSync(descriptor: number, head: FromWorker, body: Uint8Array | string = NOTHING): void {
+  const text = JSON.stringify(head);
+  const mostBytes = LENGTHS_BYTES + (text.length + body.length) * MAX_CHARACTER_BYTES;
+  const bytes = mostBytes <= OUTGOING.length ? fillFrame(OUTGOING, text, body) : encodeFrame(head, body);
   for (let sent = 0; sent < bytes.length; ) sent += writeSync(descriptor, bytes, sent);
 }
 

@@ -92,7 +92,7 @@ export function startJob<Output>(
       case "piece":
         return { bytes: frame.body, about: head.about };
       case "done":
-        output = { value: head.output as Output };
+        output = { value: outputOf(head, frame.body) as Output };
         finish();
         return null;
       case "failed":
@@ -124,6 +124,10 @@ export function startJob<Output>(
       if (!isOver) discard();
     },
   };
+}
+
+function outputOf({ output, body }: Extract<FromWorker, { kind: "done" }>, bytes: Buffer): unknown {
+  return body === "none" ? output : { ...(output as object), content: bytes.toString("utf8") };
 }
 
 /** The source until it ends or the signal aborts, whatever the source waits for. */
