@@ -19,12 +19,14 @@ describe("a container in a sandbox that stood by", () => {
   let aide: Aide;
   let bench: Workbench;
   let runtime: Runtime;
+  const all: Runtime[] = [];
   const layout = () => createLayout(bench.stateDirectory);
   const open = async (): Promise<Runtime> => {
     const runner = createChildCommandRunner({ aide });
     const { stateDirectory } = bench;
     const opened = createGvisorRuntime({ runner, aide, stateDirectory, spareSandbox: "one", waitingShells: 0 });
     await opened.open(call);
+    all.push(opened);
     return opened;
   };
   const spares = async (): Promise<readonly string[]> => await readdir(layout().sparesDirectory).catch(() => []);
@@ -64,7 +66,7 @@ describe("a container in a sandbox that stood by", () => {
   }, TEST_MS);
   afterEach(async () => {
     for (const id of await runtime.list(call)) await runtime.stop(id, call);
-    await runtime.close(call);
+    for (const opened of all.splice(0)) await opened.close(call);
     expect(await spares()).toEqual([]);
     expect(await readdir(layout().runscRoot)).toEqual([]);
     expect(await processesNaming([bench.stateDirectory])).toEqual([]);

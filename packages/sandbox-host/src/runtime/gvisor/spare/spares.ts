@@ -37,16 +37,17 @@ export function createSpares({ newId, boot, remove, rest, clock }: SparesOptions
   let ready: { readonly id: string; readonly shape: SpareShape } | undefined;
   let making: Promise<void> | undefined;
   let failures = 0;
+  let turnOff = (): void => undefined;
 
   const make = async (shape: SpareShape): Promise<void> => {
     await clock.sleep(DELAY_MS, { signal: stop.signal });
     const id = newId();
     await boot(id, shape, stop.signal);
     ready = { id, shape };
-    const turnOff = setAlarm(clock, REST_AFTER_MS, () => {
+    turnOff();
+    turnOff = setAlarm(clock, REST_AFTER_MS, () => {
       if (ready?.id === id) rest(id, () => ready?.id === id).catch(() => undefined);
     });
-    stop.signal.addEventListener("abort", turnOff, { once: true });
   };
   return {
     take: (spec) => {
@@ -54,6 +55,7 @@ export function createSpares({ newId, boot, remove, rest, clock }: SparesOptions
         return undefined;
       const { id } = ready;
       ready = undefined;
+      turnOff();
       return id;
     },
     expect: (spec) => {
@@ -74,6 +76,7 @@ export function createSpares({ newId, boot, remove, rest, clock }: SparesOptions
     close: async () => {
       stop.abort();
       await making;
+      turnOff();
       const last = ready;
       ready = undefined;
       if (last !== undefined) await remove(last.id);
