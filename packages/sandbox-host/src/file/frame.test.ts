@@ -21,7 +21,8 @@ describe("the frames of a stream", () => {
     const { next } = createFrameReader(stream);
     const head = { kind: "done", output: { isError: false }, body: "content" } as const;
     stream.write(encodeFrame(head, "a\tgrün \u{1f600}\n"));
-    expect([texts(await next()), head]).toEqual(["a\tgrün \u{1f600}\n", head]);
+    const frame = await next();
+    expect([texts(frame), frame?.head]).toEqual(["a\tgrün \u{1f600}\n", head]);
   });
 
   it("stay with the sender while nobody asks for them", async () => {

@@ -86,10 +86,13 @@ export function createRest({ clock, afterMs, inspect, prepare, freeze, thaw }: R
   };
   const wake = async (id: string, entry: Entry): Promise<void> => {
     if (entry.state === "awake") return;
-    entry.waking ??= thaw(id).finally(() => {
-      entry.state = "awake";
-      entry.waking = undefined;
-    });
+    // What cannot be thawed shows at its use.
+    entry.waking ??= thaw(id)
+      .catch(() => undefined)
+      .finally(() => {
+        entry.state = "awake";
+        entry.waking = undefined;
+      });
     await entry.waking;
   };
   const enter = async (id: string, kind: "use" | "look"): Promise<Disposable> => {

@@ -1,12 +1,11 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from "@jest/globals";
-import { type Aide, createAide, createChildCommandRunner, identifyProcess } from "@turnbox/core";
-import type { ContainerSpec, Runtime } from "../../runtime.ts";
+import { afterEach, describe, expect, it, jest } from "@jest/globals";
+import { identifyProcess } from "@turnbox/core";
+import type { ContainerSpec } from "../../runtime.ts";
 import { call, execSpec, ignoreOutput, run, sh, until } from "../../suite/harness.suite.ts";
-import { createWorkbench, processesNaming, type Workbench } from "../../suite/host-harness.suite.ts";
 import { readCgroupMounts } from "../cgroup.ts";
-import { createGvisorRuntime } from "../gvisor-runtime.ts";
+import { createGvisorRig } from "../gvisor-rig.suite.ts";
 import { createLayout, sandboxNote } from "../layout.ts";
 import { readStateFile } from "../state-file.ts";
 
@@ -16,23 +15,12 @@ const MIB = 1024 * 1024;
 /** Containers that are booted in sandboxes which stood by, with everything that touches where a container is. */
 describe("a container in a sandbox that stood by", () => {
   jest.setTimeout(TEST_MS);
-  let aide: Aide;
-  let bench: Workbench;
-  let runtime: Runtime;
-  const all: Runtime[] = [];
-  const layout = () => createLayout(bench.stateDirectory);
-  const open = async (): Promise<Runtime> => {
-    const runner = createChildCommandRunner({ aide });
-    const { stateDirectory } = bench;
-    const opened = createGvisorRuntime({ runner, aide, stateDirectory, spareSandbox: "one", waitingShells: 0 });
-    await opened.open(call);
-    all.push(opened);
-    return opened;
-  };
+  const rig = createGvisorRig({ spareSandbox: "one", waitingShells: 0 }, TEST_MS);
+  const layout = () => createLayout(rig.bench.stateDirectory);
   const spares = async (): Promise<readonly string[]> => await readdir(layout().sparesDirectory).catch(() => []);
   const start = async (limits: ContainerSpec["limits"] = {}): Promise<ContainerSpec> => {
-    const spec = { ...(await bench.newContainer(limits)), awaited: "yes" } as const;
-    await runtime.start(spec, call);
+    const spec = { ...(await rig.bench.newContainer(limits)), awaited: "yes" } as const;
+    await rig.runtime.start(spec, call);
     return spec;
   };
   const isBooted = async (id: string): Promise<boolean> =>
@@ -47,33 +35,20 @@ describe("a container in a sandbox that stood by", () => {
     await until(async () => {
       container = await start(limits);
       if ((await readFile(sandboxNote(layout(), container.id), "utf8").catch(() => "")) === standing) return true;
-      await runtime.stop(container.id, call);
+      await rig.runtime.stop(container.id, call);
       return false;
     });
-    await runtime.stop(first.id, call);
+    await rig.runtime.stop(first.id, call);
     if (container === undefined) throw new Error("no container");
     return { ...container, sandboxId: standing };
   };
   const text = async (id: string, script: string): Promise<string> =>
-    (await run(runtime, id, sh(script))).stdout.toString().trim();
+    (await run(rig.runtime, id, sh(script))).stdout.toString().trim();
 
-  beforeAll(async () => {
-    aide = createAide();
-    bench = await createWorkbench();
-  }, TEST_MS);
-  beforeEach(async () => {
-    runtime = await open();
-  }, TEST_MS);
+  // After the hook of the rig, which stops every container and closes every runtime.
   afterEach(async () => {
-    for (const id of await runtime.list(call)) await runtime.stop(id, call);
-    for (const opened of all.splice(0)) await opened.close(call);
     expect(await spares()).toEqual([]);
     expect(await readdir(layout().runscRoot)).toEqual([]);
-    expect(await processesNaming([bench.stateDirectory])).toEqual([]);
-  }, TEST_MS);
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-    aide[Symbol.dispose]();
   }, TEST_MS);
 
   it("sees its own files, processes and name, and nothing of the sandbox's", async () => {
@@ -82,20 +57,20 @@ describe("a container in a sandbox that stood by", () => {
       await text(id, "echo kept > /workspace/a; hostname; ls /busybox 2>&1; cat /proc/1/cmdline | tr '\\0' ' '"),
     ).toMatch(/^test\nls: .*No such file or directory\n\/run\/turnbox\/busybox sh -c /);
     expect(await readFile(join(rootPath, "workspace/a"), "utf8")).toBe("kept\n");
-    expect(await runtime.processes(id, call)).toBe(0);
-    expect(await runtime.list(call)).toEqual([id]);
+    expect(await rig.runtime.processes(id, call)).toBe(0);
+    expect(await rig.runtime.list(call)).toEqual([id]);
   });
 
   it("is paused, resumed, asked, counted and bound as any other", async () => {
     const { id } = await startInSpare();
-    const sleeper = ignoreOutput(await runtime.exec(id, execSpec(["sleep", "1000"]), call));
-    expect(await runtime.processes(id, call)).toBe(1);
-    await runtime.pause(id, call);
-    expect(await runtime.liveness(id, call)).toBe("paused");
-    await runtime.resume(id, call);
-    expect(await runtime.liveness(id, call)).toBe("running");
-    await runtime.limit(id, { memoryBytes: 64 * MIB }, call);
-    expect((await runtime.stats(id, call)).memoryBytes).toBeGreaterThan(MIB);
+    const sleeper = ignoreOutput(await rig.runtime.exec(id, execSpec(["sleep", "1000"]), call));
+    expect(await rig.runtime.processes(id, call)).toBe(1);
+    await rig.runtime.pause(id, call);
+    expect(await rig.runtime.liveness(id, call)).toBe("paused");
+    await rig.runtime.resume(id, call);
+    expect(await rig.runtime.liveness(id, call)).toBe("running");
+    await rig.runtime.limit(id, { memoryBytes: 64 * MIB }, call);
+    expect((await rig.runtime.stats(id, call)).memoryBytes).toBeGreaterThan(MIB);
     await sleeper.kill();
     expect(await sleeper.exit).toEqual({ kind: "killed" });
     expect(await text(id, "echo still here")).toBe("still here");
@@ -103,8 +78,8 @@ describe("a container in a sandbox that stood by", () => {
 
   it("takes its sandbox with it when it ends, and the sandbox's cgroup", async () => {
     const { id, sandboxId } = await startInSpare();
-    await runtime.stop(id, call);
-    expect(await runtime.liveness(id, call)).toBe("gone");
+    await rig.runtime.stop(id, call);
+    expect(await rig.runtime.liveness(id, call)).toBe("gone");
     const groups = await Promise.all(
       (await readCgroupMounts()).map(({ mountPoint }) => readdir(join(mountPoint, "turnbox")).catch(() => [])),
     );
@@ -113,28 +88,28 @@ describe("a container in a sandbox that stood by", () => {
 
   it("dies with its sandbox, and is told as out of memory where it was", async () => {
     const { id } = await startInSpare({ memoryBytes: 48 * MIB });
-    const { exit } = await run(runtime, id, sh("dd if=/dev/zero of=/dev/shm/hog bs=1M count=60; sleep 1000"));
+    const { exit } = await run(rig.runtime, id, sh("dd if=/dev/zero of=/dev/shm/hog bs=1M count=60; sleep 1000"));
     expect(exit).toEqual({ kind: "oom" });
-    expect(await runtime.liveness(id, call)).toBe("gone");
-    expect(await runtime.findDead([id], call)).toEqual([id]);
+    expect(await rig.runtime.liveness(id, call)).toBe("gone");
+    expect(await rig.runtime.findDead([id], call)).toEqual([id]);
   });
 
   it("is lost with its gofer, though the sandbox itself needs none", async () => {
     const { id, sandboxId } = await startInSpare();
     const state = await readStateFile(layout().runscRoot, id, sandboxId);
     process.kill(state?.goferPid ?? Number.NaN, "SIGKILL");
-    await until(async () => (await runtime.findDead([id], call)).length === 1);
-    expect(await runtime.liveness(id, call)).toBe("gone");
+    await until(async () => (await rig.runtime.findDead([id], call)).length === 1);
+    expect(await rig.runtime.liveness(id, call)).toBe("gone");
   });
 
   it("is found again by a later service, which ends what stood by for the one before", async () => {
     const { id, sandboxId } = await startInSpare();
     const state = await readStateFile(layout().runscRoot, id, sandboxId);
     await until(async () => (await spares()).some((name) => name !== sandboxId));
-    runtime = await open();
+    await rig.reopen();
     expect(await spares()).toEqual([sandboxId]);
-    expect(await runtime.list(call)).toEqual([id]);
-    expect(await runtime.liveness(id, call)).toBe("running");
+    expect(await rig.runtime.list(call)).toEqual([id]);
+    expect(await rig.runtime.liveness(id, call)).toBe("running");
     expect(await text(id, "echo hi")).toBe("hi");
     expect(identifyProcess(state?.sandboxPid ?? 0)).toBeDefined();
   });
@@ -146,6 +121,6 @@ describe("a container in a sandbox that stood by", () => {
     process.kill((await readStateFile(layout().runscRoot, standing))?.sandboxPid ?? Number.NaN, "SIGKILL");
     const second = await start();
     expect(await text(second.id, "echo hi")).toBe("hi");
-    await runtime.stop(first.id, call);
+    await rig.runtime.stop(first.id, call);
   });
 });

@@ -1,0 +1,62 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from "@jest/globals";
+import { type Aide, createAide, createChildCommandRunner } from "@turnbox/core";
+import type { Runtime } from "../runtime.ts";
+import { call } from "../suite/harness.suite.ts";
+import { createWorkbench, processesNaming, type Workbench } from "../suite/host-harness.suite.ts";
+import { createGvisorRuntime, type GvisorRuntimeOptions } from "./gvisor-runtime.ts";
+
+/** A runtime of its own for each test of a file, all in one place, where no process is left after any of them. */
+export interface GvisorRig {
+  readonly bench: Workbench;
+  readonly runtime: Runtime;
+  /** Goes on as a later service does; the one before is not told. */
+  reopen(): Promise<void>;
+}
+
+type Options = Pick<GvisorRuntimeOptions, "spareSandbox" | "restAfterMs" | "waitingShells">;
+
+/** Called in a `describe`, whose hooks it adds. */
+export function createGvisorRig(options: Options, timeoutMs: number): GvisorRig {
+  let aide: Aide;
+  let bench: Workbench;
+  const opened: Runtime[] = [];
+  const reopen = async (): Promise<void> => {
+    const { stateDirectory } = bench;
+    const runtime = createGvisorRuntime({
+      runner: createChildCommandRunner({ aide }),
+      aide,
+      stateDirectory,
+      ...options,
+    });
+    opened.push(runtime);
+    await runtime.open(call);
+  };
+  const last = (): Runtime => {
+    const runtime = opened.at(-1);
+    if (runtime === undefined) throw new Error("there is no runtime between tests");
+    return runtime;
+  };
+  beforeAll(async () => {
+    aide = createAide();
+    bench = await createWorkbench();
+  }, timeoutMs);
+  beforeEach(reopen, timeoutMs);
+  afterEach(async () => {
+    for (const id of await last().list(call)) await last().stop(id, call);
+    for (const runtime of opened.splice(0)) await runtime.close(call);
+    expect(await processesNaming([bench.stateDirectory])).toEqual([]);
+  }, timeoutMs);
+  afterAll(async () => {
+    await bench[Symbol.asyncDispose]();
+    aide[Symbol.dispose]();
+  }, timeoutMs);
+  return {
+    get bench() {
+      return bench;
+    },
+    get runtime() {
+      return last();
+    },
+    reopen,
+  };
+}
