@@ -3,6 +3,7 @@ import type { Marks } from "../storage.ts";
 import { retryWhileBusy } from "./busy.ts";
 import { storageError } from "./failure.ts";
 import type { Flavor } from "./flavor.ts";
+import { type Kin, type Lineage, toKin } from "./kin.ts";
 import type { Layout } from "./layout.ts";
 import { fromProperties, HOME_PROPERTY } from "./marks.ts";
 import { type Property, parseBytes, parseColumns, parseProperties } from "./parse.ts";
@@ -27,12 +28,6 @@ export interface Dataset {
 
 export interface MarkedDataset extends Dataset {
   readonly marks: Marks;
-}
-
-/** A filesystem and the snapshot it was cloned from. */
-export interface Lineage {
-  readonly name: string;
-  readonly origin: string;
 }
 
 const COLUMNS = ["-o", "name,property,source,value"] as const;
@@ -66,6 +61,8 @@ export interface Datasets {
   usedBytesOfChildren(root: string, signal: AbortSignal): Promise<ReadonlyMap<string, number>>;
   /** Names of the dataset and of all below it that is ours: one property of each is looked at, and nothing else. */
   ownNames(root: string, signal: AbortSignal): Promise<readonly string[]>;
+  /** What descends from what at the dataset and below, ours or not; the rest of the pool is not looked at. */
+  kin(root: string, signal: AbortSignal): Promise<Kin>;
   /** Every filesystem below the dataset, ours or not. */
   lineages(root: string, signal: AbortSignal): Promise<readonly Lineage[]>;
   /** Ends a dataset that `find` has answered. `reach`: alone, or with its snapshots. A dataset that is gone is done. */
@@ -156,6 +153,8 @@ export function createDatasets({ zfs, layout, clock, flavor }: DatasetsOptions):
       [...(await get(["-r", HOME_PROPERTY, root], signal))].flatMap(([name, properties]) =>
         isOurs(properties, layout) ? [name] : [],
       ),
+    kin: async (root, signal) =>
+      toKin(await columns(["-t", "filesystem,snapshot", "-o", "name,origin,numclones", root], signal)),
     lineages: async (root, signal) =>
       (await columns(["-t", "filesystem", "-o", "name,origin", root], signal)).flatMap(([name, origin]) =>
         name === undefined || origin === undefined ? [] : [{ name, origin }],

@@ -5,6 +5,7 @@ import type { HeadRef, StorageCall } from "../storage.ts";
 import { storageError } from "./failure.ts";
 import { mountOf } from "./heads.ts";
 import { endJournals } from "./journals.ts";
+import { clonedElsewhere } from "./kin.ts";
 import { filesystemOf, headOf, shortName } from "./layout.ts";
 import { destroySession } from "./sessions.ts";
 import type { Outcome } from "./zfs-command.ts";
@@ -55,7 +56,7 @@ export async function shrinkSession(room: ZfsRoom, token: string, { signal }: St
 
 async function readGraph({ datasets, layout }: ZfsRoom, token: string, signal: AbortSignal): Promise<HeadGraph> {
   const place = layout.session(token);
-  const [present, lineages] = await Promise.all([datasets.list(place, signal), datasets.lineages(layout.pool, signal)]);
+  const [present, kin] = await Promise.all([datasets.list(place, signal), datasets.kin(place, signal)]);
   const snapshots = Map.groupBy(
     present.filter(({ kind }) => kind === "snapshot"),
     ({ name }) => filesystemOf(name),
@@ -70,9 +71,7 @@ async function readGraph({ datasets, layout }: ZfsRoom, token: string, signal: A
     ...(isWithin(origin) ? { origin: shortName(origin) } : {}),
     snapshots: (snapshots.get(name) ?? []).map((snapshot) => shortName(snapshot.name)),
   }));
-  const own = new Set(found.map(({ name }) => name));
-  const outside = lineages.filter(({ name, origin }) => isWithin(origin) && !own.has(name));
-  return { heads, pinned: new Set(outside.map(({ origin }) => shortName(origin))) };
+  return { heads, pinned: new Set(clonedElsewhere(kin, found).map(shortName)) };
 }
 
 async function unmount(room: ZfsRoom, head: HeadRef, signal: AbortSignal): Promise<void> {

@@ -114,8 +114,7 @@ export async function destroyHead(room: ZfsRoom, head: HeadRef, { signal }: Stor
   const { datasets, layout, limits } = room;
   const name = layout.head(head);
   if ((await datasets.find(name, signal)) === undefined) return;
-  const lineages = await datasets.lineages(layout.pool, signal);
-  if (lineages.some(({ origin }) => origin.startsWith(`${name}@`))) throw snapshotInUse("the head");
+  if ((await datasets.kin(name, signal)).clones.size > 0) throw snapshotInUse("the head");
   await endHead(room, head, { patienceMs: limits.busyPatienceMs, signal });
 }
 

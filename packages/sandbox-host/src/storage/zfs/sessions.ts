@@ -1,10 +1,10 @@
 import { SandboxError } from "@turnbox/core";
 import { checkMarks, checkToken, firstRefquota, isViewSnapshot, sessionNotFound, snapshotInUse } from "../names.ts";
 import type { Head, Marks, SessionInventory, SessionPresence, SessionSpec, StorageCall } from "../storage.ts";
-import type { Lineage } from "./datasets.ts";
 import { storageError } from "./failure.ts";
 import { cloneHead, endHead } from "./heads.ts";
 import { endJournals } from "./journals.ts";
+import { clonedElsewhere, dependantsFirst } from "./kin.ts";
 import { generationOf, shortName } from "./layout.ts";
 import { markProperties, property, toProperties } from "./marks.ts";
 import { type ResolvedOrigin, withOrigin } from "./origins.ts";
@@ -83,21 +83,18 @@ export async function destroySession(room: ZfsRoom, token: string, { signal }: S
   const { datasets, layout, limits, clock } = room;
   room.places.delete(token);
   const place = layout.session(token);
-  const [present, lineages] = await Promise.all([datasets.tree(place, signal), datasets.lineages(layout.pool, signal)]);
-  const endOwnJournals = async (): Promise<void> => {
-    const isThere = lineages.some(({ name }) => name === layout.journalsOf(token));
-    if (isThere) await endJournals(room, token, { patienceMs: limits.destroyPatienceMs, signal });
-  };
+  const [present, kin] = await Promise.all([datasets.list(place, signal), datasets.kin(place, signal)]);
+  const endOwnJournals = (): Promise<void> =>
+    endJournals(room, token, { patienceMs: limits.destroyPatienceMs, signal });
   if (present.length === 0) {
     // Ours is gone; somebody else's is an error.
     await datasets.find(place, signal);
     await endOwnJournals();
     return;
   }
-  const within = (name: string): boolean => name.startsWith(`${place}/`);
-  if (lineages.some(({ name, origin }) => within(origin) && !within(name))) throw snapshotInUse("the session");
+  const heads = kin.filesystems.filter(({ name }) => name !== place);
+  if (clonedElsewhere(kin, heads).length > 0) throw snapshotInUse("the session");
   const ours = new Set(present.map(({ name }) => name));
-  const heads = lineages.filter(({ name }) => within(name));
   if (heads.some(({ name }) => !ours.has(name) || generationOf(name) === undefined)) {
     throw new SandboxError(
       "STORAGE_UNAVAILABLE",
@@ -112,21 +109,6 @@ export async function destroySession(room: ZfsRoom, token: string, { signal }: S
   }
   const outcome = await datasets.destroy(place, { reach: "alone", patienceMs: patienceMs(), signal });
   if (outcome.kind === "refused") throw storageError("destroying a session's place", outcome);
-}
-
-/** Heads in an order in which each is free of clones when its turn comes. */
-export function dependantsFirst(heads: readonly Lineage[]): readonly Lineage[] {
-  const left = new Set(heads);
-  const order: Lineage[] = [];
-  while (left.size > 0) {
-    const free = [...left].filter((head) => ![...left].some(({ origin }) => origin.startsWith(`${head.name}@`)));
-    if (free.length === 0) throw new SandboxError("INTERNAL", "heads depend on one another in a circle");
-    for (const head of free) {
-      order.push(head);
-      left.delete(head);
-    }
-  }
-  return order;
 }
 
 export async function markSession(

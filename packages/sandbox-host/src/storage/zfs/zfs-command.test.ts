@@ -4,7 +4,6 @@ import { createManualClock, createScriptedCommandRunner, type ScriptedAnswer } f
 import { retryWhileBusy } from "./busy.ts";
 import { detectFlavor } from "./flavor.ts";
 import { poolState } from "./pool.ts";
-import { dependantsFirst } from "./sessions.ts";
 import { createZfsCommand } from "./zfs-command.ts";
 
 const { signal } = new AbortController();
@@ -227,17 +226,5 @@ describe("poolState", () => {
     expect(
       ["ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "UNAVAIL", "REMOVED", "SUSPENDED", "", "new"].map(poolState),
     ).toEqual(["online", "degraded", ...Array.from({ length: 7 }, () => "unavailable")]);
-  });
-});
-
-describe("dependantsFirst", () => {
-  it("puts a head behind all that was cloned from it, whatever promotion has made of their order", () => {
-    const heads = [
-      { name: "p/t/g1", origin: "p/t/g3@x" },
-      { name: "p/t/g2", origin: "p/t/g1@s" },
-      { name: "p/t/g3", origin: "p/bases/mini/ab@base" },
-      { name: "p/t/g10", origin: "p/t/g1@s" },
-    ];
-    expect(dependantsFirst(heads).map(({ name }) => name)).toEqual(["p/t/g2", "p/t/g10", "p/t/g1", "p/t/g3"]);
   });
 });
