@@ -37,8 +37,25 @@ describe("health", () => {
       rig.storage.setStatus(pool({ state: "unavailable", detail }));
       const health = createHealthIn(rig);
       expect(await health.report()).toMatchObject({ grade: "unhealthy", errors: [`the pool is ${detail}`] });
-      await expect(health.assertRoom(CALL)).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
+      const asked = expect(health.assertRoom(CALL)).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
+      await rig.clock.advance(10_000);
+      await asked;
     }
+  });
+
+  it("has callers wait while a storage that has died is opened again, and no longer than they want to", async () => {
+    await using rig = await createRig();
+    rig.storage.setStatus(pool({ state: "unavailable", detail: "daemon-not-running" }));
+    const health = createHealthIn(rig);
+    const asked = health.assertRoom(CALL);
+    const left = new AbortController();
+    const impatient = expect(health.assertRoom({ signal: left.signal })).rejects.toThrow("enough");
+    await rig.clock.advance(4_000);
+    left.abort(new Error("enough"));
+    await impatient;
+    rig.storage.setStatus(pool());
+    await rig.clock.advance(1_000);
+    await asked;
   });
 
   it("is degraded at the warning, takes nothing new at the critical threshold, to the byte (D12)", async () => {

@@ -27,7 +27,10 @@ export interface HealthReport {
 export interface Health {
   /** Never throws: what is wrong is what it tells. */
   report(): Promise<HealthReport>;
-  /** Throws `POOL_FULL` at the critical threshold, `STORAGE_UNAVAILABLE` where the pool is in no state to serve. */
+  /**
+   * Throws `POOL_FULL` at the critical threshold, `STORAGE_UNAVAILABLE` where the pool is in no state to serve and does not
+   * come to serve within the time in which a storage that has died is opened again.
+   */
   readonly assertRoom: (call: { readonly signal: AbortSignal }) => Promise<void>;
   /** Whether the pool is in a good state and below its warning threshold. */
   isRoomy(): Promise<boolean>;
@@ -40,6 +43,8 @@ export interface Health {
 /** How old an answer of the storage may be before it is asked again. Somebody asks it every three seconds. */
 const STATUS_AGE_MS = 4_000;
 const STATUS_TIMEOUT_MS = 5_000;
+const RECOVERY_MS = 6_000;
+const RECOVERY_POLL_MS = 250;
 
 interface Verdict {
   readonly grade: HealthGrade;
@@ -60,15 +65,22 @@ export function createHealth(deps: {
   let cached: { readonly atMs: number; readonly status: Promise<StorageStatus> } | undefined;
   let quarantined: readonly string[] = [];
 
-  const status = (): Promise<StorageStatus> => {
-    if (cached === undefined || clock.monotonicMs() - cached.atMs > STATUS_AGE_MS) {
-      const asked = storage.status({ signal: AbortSignal.timeout(STATUS_TIMEOUT_MS) });
-      asked.catch(() => {
-        cached = undefined;
-      });
-      cached = { atMs: clock.monotonicMs(), status: asked };
+  const ask = (): Promise<StorageStatus> => {
+    const asked = storage.status({ signal: AbortSignal.timeout(STATUS_TIMEOUT_MS) });
+    asked.catch(() => {
+      cached = undefined;
+    });
+    cached = { atMs: clock.monotonicMs(), status: asked };
+    return asked;
+  };
+  const status = (): Promise<StorageStatus> =>
+    cached === undefined || clock.monotonicMs() - cached.atMs > STATUS_AGE_MS ? ask() : cached.status;
+  const recovered = async (signal: AbortSignal): Promise<StorageStatus> => {
+    const untilMs = clock.monotonicMs() + RECOVERY_MS;
+    for (let pool = await status(); ; pool = await ask()) {
+      if (pool.state !== "unavailable" || clock.monotonicMs() >= untilMs) return pool;
+      await clock.sleep(RECOVERY_POLL_MS, { signal });
     }
-    return cached.status;
   };
 
   const judge = (pool: StorageStatus): Verdict => {
@@ -104,7 +116,7 @@ export function createHealth(deps: {
     },
     assertRoom: async ({ signal }) => {
       signal.throwIfAborted();
-      const pool = await status();
+      const pool = await recovered(signal);
       const { grade, error } = judge(pool);
       if (grade !== "unhealthy") return;
       throw new SandboxError(

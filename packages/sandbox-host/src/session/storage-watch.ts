@@ -75,7 +75,7 @@ export async function watchStorage(
       const status = await storage.status(call);
       deps.health.noteStorage(status);
       if (status.state !== "unavailable") continue;
-      log.warn("the storage does not serve; opening it again");
+      log.warn({ detail: status.detail }, "the storage does not serve; opening it again");
       const onRemounted = (heads: readonly HeadRef[]): Promise<void> => records.call("noteLostHeads", heads);
       const { remounted } = await storage.open({ ...call, onRemounted });
       await deps.warm.release();
