@@ -9,6 +9,11 @@ import type { ZfsCommand } from "./zfs-command.ts";
 
 const MOUNT_PATIENCE_MS = 3_000;
 const ANSWER_DEADLINE_MS = 3000;
+/** A mount that comes or goes may not answer for a moment, on a busy machine a long one: silence has to last. */
+const DEATH_PATIENCE_MS = 2000;
+const DEATH_POLL_MS = 250;
+/** What the kernel says of a filesystem whose daemon has gone. */
+const CUT_OFF = /endpoint is not connected|connection abort/;
 
 /** A dataset and the directory where it belongs. */
 export interface MountTarget {
@@ -36,7 +41,7 @@ export interface Mounts {
    * above it where that is empty. One that is mounted stays.
    */
   removePlace(path: string, signal: AbortSignal): Promise<void>;
-  /** Mounts below the directory that a dead daemon has left, in the order of `below`. */
+  /** Mounts below the directory that a dead daemon has left, in the order of `below`: those that stay without an answer. */
   dead(directory: string, signal: AbortSignal): Promise<readonly Mount[]>;
 }
 
@@ -141,7 +146,9 @@ export function createMounts({ zfs, clock, mountTablePath }: MountsOptions): Mou
       throw new SandboxError("STORAGE_UNAVAILABLE", "the mounts do not answer", { cause: outcome.cause });
     }
     if (outcome.kind === "done") return new Set(paths);
-    return new Set(paths.filter((path) => !outcome.stderr.includes(`'${path}'`)));
+    // Any other refusal is an answer too: of a filesystem that is being unmounted, for one.
+    const cutOff = outcome.stderr.split("\n").filter((line) => CUT_OFF.test(line));
+    return new Set(paths.filter((path) => !cutOff.some((line) => line.includes(`'${path}'`))));
   };
 
   return {
@@ -153,12 +160,16 @@ export function createMounts({ zfs, clock, mountTablePath }: MountsOptions): Mou
     answering,
     removePlace,
     dead: async (directory, signal) => {
-      const present = below(directory);
-      const alive = await answering([...new Set(present.map(({ path }) => path))], signal);
-      const silent = new Set(present.map(({ path }) => path).filter((path) => !alive.has(path)));
-      if (silent.size === 0) return [];
-      // What was unmounted meanwhile did not answer either, and is not dead.
-      return below(directory).filter(({ path }) => silent.has(path));
+      const untilMs = clock.monotonicMs() + DEATH_PATIENCE_MS;
+      let silent = new Set(below(directory).map(({ path }) => path));
+      for (;;) {
+        const alive = await answering([...silent], signal);
+        // What was unmounted meanwhile did not answer either, and is not dead.
+        const dead = below(directory).filter(({ path }) => silent.has(path) && !alive.has(path));
+        if (dead.length === 0 || clock.monotonicMs() >= untilMs) return dead;
+        silent = new Set(dead.map(({ path }) => path));
+        await clock.sleep(DEATH_POLL_MS, { signal });
+      }
     },
   };
 }

@@ -1,4 +1,4 @@
-import { SandboxError } from "@turnbox/core";
+import { hasReason, SandboxError } from "@turnbox/core";
 import type { HeadRef } from "../storage.ts";
 import type { Admission } from "./admission.ts";
 import { type DaemonCondition, examineDaemon, reviveDaemon } from "./daemon.ts";
@@ -63,7 +63,10 @@ function isMountedAgain(dataset: string, layout: Layout, views: ReadonlySet<stri
   return views.has(dataset) || dataset.startsWith(`${layout.journals}/`) || headOf(layout, dataset) !== undefined;
 }
 
-/** Mounts what was mounted before the daemon died, one by one. Answers with the heads among it. */
+/**
+ * Mounts what was mounted before the daemon died, one by one. Answers with the heads among it. One that somebody still
+ * holds, a container on it for one, is left for its next use: it must not keep all others from being served.
+ */
 async function mountAgain(
   room: ZfsRoom,
   lost: readonly MountTarget[],
@@ -73,10 +76,14 @@ async function mountAgain(
   const paths: string[] = [];
   for (const target of lost) {
     if ((await room.datasets.find(target.dataset, signal)) === undefined) continue;
-    await room.mounts.mount(target, signal);
-    paths.push(target.path);
     const head = headOf(room.layout, target.dataset);
     if (head !== undefined) heads.push(head);
+    try {
+      await room.mounts.mount(target, signal);
+      paths.push(target.path);
+    } catch (thrown) {
+      if (!hasReason(thrown, "STORAGE_UNAVAILABLE") || thrown.metadata["failure"] !== "busy") throw thrown;
+    }
   }
   const alive = await room.mounts.answering(paths, signal);
   const silent = paths.filter((path) => !alive.has(path));

@@ -23,6 +23,8 @@ export interface PrivateCorner extends AsyncDisposable {
   /** Kills the corner's daemon as a crash would, and waits until it is gone. */
   killDaemon(): Promise<void>;
   signalDaemon(signal: "SIGSTOP" | "SIGCONT"): Promise<void>;
+  /** Ends the connection between the kernel and the daemon for one mount, which both outlive. */
+  abortMount(path: string): Promise<void>;
   /** How many daemons run in the corner. */
   countDaemons(): Promise<number>;
 }
@@ -74,6 +76,11 @@ export async function createPrivateCorner(): Promise<PrivateCorner> {
     killDaemon,
     signalDaemon: async (signal) => {
       for (const daemon of await daemons()) process.kill(daemon, signal);
+    },
+    abortMount: async (path) => {
+      const script =
+        'mount -t fusectl fusectl /mnt; echo 1 > "/mnt/$(mountpoint -d "$0" | cut -d : -f 2)/abort"; umount /mnt';
+      await insideRunner.run({ command: "sh", args: ["-ec", script, path], deadlineMs: 5000 });
     },
     countDaemons: async () => (await daemons()).length,
     [Symbol.asyncDispose]: async () => {

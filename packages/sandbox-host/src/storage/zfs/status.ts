@@ -26,15 +26,14 @@ export function createStatusProbe(
 
 async function look(room: ZfsRoom): Promise<StorageStatus> {
   const { layout, mounts } = room;
-  const [pool, mounted] = await Promise.all([
-    readPoolStatus(room, NEVER),
-    mounts.dead(layout.mountRoot, NEVER).then(
-      (dead) => (dead.length === 0 ? "well" : `${dead.length} mounts of a dead daemon`),
-      (thrown: unknown) => SandboxError.from(thrown).message,
-    ),
-  ]);
-  if (pool.state === "unavailable" || mounted === "well") return pool;
-  return { ...pool, state: "unavailable", detail: mounted };
+  const pool = await readPoolStatus(room, NEVER);
+  // Without a daemon all mounts are dead, and it takes time to be sure of one.
+  if (pool.state === "unavailable") return pool;
+  const mounted = await mounts.dead(layout.mountRoot, NEVER).then(
+    (dead) => (dead.length === 0 ? "well" : `${dead.length} mounts of a dead daemon`),
+    (thrown: unknown) => SandboxError.from(thrown).message,
+  );
+  return mounted === "well" ? pool : { ...pool, state: "unavailable", detail: mounted };
 }
 
 /** A timeout of the asker's is an answer too; any other end of its signal is its own affair. */

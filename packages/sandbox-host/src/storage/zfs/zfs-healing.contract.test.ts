@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
@@ -27,6 +28,61 @@ async function createSession(corner: PrivateCorner, storage: Storage, token: str
   );
   return await storage.createSession({ token, origin: { kind: "base", base }, marks: { session_id: token } }, call);
 }
+
+async function datasetAt(corner: PrivateCorner, path: string): Promise<string> {
+  const args = ["--noheadings", "--output", "SOURCE", "--mountpoint", path];
+  return (await corner.runner.run({ command: "findmnt", args, deadlineMs: 5000 })).stdout.trim();
+}
+
+describe("a mount that is lost while the daemon lives", () => {
+  it(
+    "is told, and made good",
+    async () => {
+      await using corner = await createPrivateCorner();
+      const storage = createStorage(corner);
+      await storage.open(call);
+      const lost = await createSession(corner, storage, "t1");
+      const other = await createSession(corner, storage, "t2");
+      await corner.abortMount(lost.path);
+      expect((await storage.status(call)).state).toBe("unavailable");
+      expect(await storage.open(call)).toEqual({ remounted: [{ token: "t1", generation: 1 }] });
+      expect((await storage.status(call)).state).toBe("online");
+      await storage.seal(other, "s1", {}, call);
+      expect(await readFile(corner.seen(join(lost.path, "hello")), "utf8")).toBe("from the base");
+    },
+    DEADLINE_MS,
+  );
+
+  it(
+    "holds up nobody else while somebody is still in it",
+    async () => {
+      await using corner = await createPrivateCorner();
+      const storage = createStorage(corner);
+      await storage.open(call);
+      const lost = await createSession(corner, storage, "t1");
+      const other = await createSession(corner, storage, "t2");
+      const inside = await corner.runner.start(
+        { command: "sh", args: ["-c", 'cd "$0" && echo in && exec cat', lost.path], deadlineMs: DEADLINE_MS },
+        call,
+      );
+      await once(inside.stdout, "data");
+      // As a healing leaves it that took it for dead and was cut off.
+      const targets = [{ dataset: await datasetAt(corner, lost.path), path: lost.path }];
+      await writeFile(join(corner.home, "pool", "lost-mounts.json"), JSON.stringify(targets));
+      await corner.runner.run({ command: "umount", args: ["-l", lost.path], deadlineMs: 5000 });
+
+      expect(await storage.open(call)).toEqual({ remounted: [{ token: "t1", generation: 1 }] });
+      expect((await storage.status(call)).state).toBe("online");
+      await storage.seal(other, "s1", {}, call);
+      await expect(storage.mountHead(lost, call)).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
+      inside.stdin.end();
+      await inside.exit;
+      await storage.mountHead(lost, call);
+      expect(await readFile(corner.seen(join(lost.path, "hello")), "utf8")).toBe("from the base");
+    },
+    DEADLINE_MS,
+  );
+});
 
 describe("zfs-fuse that dies", () => {
   it(
