@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { mkdtempDisposable, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type CallTree, toCallTree } from "./call-tree.ts";
 import { drawFlames, type Flame } from "./flame-graph.ts";
-import { startProfile, stopProfile } from "./inspector.ts";
+import { readProfile, startProfile } from "./inspector.ts";
 
 export interface ProfileOptions {
   readonly svgPath: string;
@@ -23,6 +24,7 @@ const MIN_SHARE = 0.02;
 
 /** Runs a row of a repository's harness, in full size, and draws where its processes spend their time meanwhile. */
 export async function profileRow(row: string, { svgPath, repository, seconds, print }: ProfileOptions): Promise<void> {
+  await using directory = await mkdtempDisposable(join(tmpdir(), "turnbox-profile-"));
   const only = `^${row.replaceAll(".", "\\.")}$`;
   const bench = spawn(process.execPath, [join(repository, "bench/main.ts"), "--only", only], {
     cwd: repository,
@@ -33,15 +35,8 @@ export async function profileRow(row: string, { svgPath, repository, seconds, pr
     await measuring(bench);
     print(`profiling ${row} for ${seconds} s`);
     await delay(SETTLE_MS);
-    const processes = await ofLiving(nodeProcesses(bench), async (one) => {
-      await startProfile(one.pid);
-      return one;
-    });
-    await delay(seconds * 1000);
-    const flames = await ofLiving(
-      processes,
-      async ({ pid, title }): Promise<Flame> => ({ title, tree: toCallTree(await stopProfile(pid)) }),
-    );
+    const flames = await profileAll(nodeProcesses(bench), { seconds, directory: directory.path });
+    if (flames.length === 0) throw new Error(`${row} was over before ${seconds} s were: profile it for less`);
     await writeFile(svgPath, drawFlames(`${row}, ${seconds} s`, worthShowing(flames)));
     for (const { title, tree } of flames) print(`${title}: ${describe(tree, seconds)}`);
     print(`written to ${svgPath}`);
@@ -62,20 +57,24 @@ function worthShowing(flames: readonly Flame[]): readonly Flame[] {
     .toSorted((a, b) => b.tree.totalUs - a.tree.totalUs);
 }
 
-/** One after the other, without those that have ended: helpers of the server come and go. */
-async function ofLiving<T>(
+/** All at the same time, without those that end before: helpers of the server come and go. */
+async function profileAll(
   processes: readonly NodeProcess[],
-  work: (one: NodeProcess) => Promise<T>,
-): Promise<readonly T[]> {
-  const done: T[] = [];
+  { seconds, directory }: { readonly seconds: number; readonly directory: string },
+): Promise<readonly Flame[]> {
+  const pathOf = ({ pid }: NodeProcess): string => join(directory, String(pid));
   for (const one of processes) {
-    try {
-      done.push(await work(one));
-    } catch (thrown) {
+    await startProfile(one.pid, { seconds, path: pathOf(one) }).catch((thrown: unknown) => {
       if (existsSync(`/proc/${one.pid}`)) throw thrown;
-    }
+    });
   }
-  return done;
+  await delay(seconds * 1000);
+  const profiles = await Promise.all(
+    processes.map(async (one) => ({ title: one.title, profile: await readProfile(one.pid, pathOf(one)) })),
+  );
+  return profiles.flatMap(({ title, profile }) =>
+    profile === undefined ? [] : [{ title, tree: toCallTree(profile) }],
+  );
 }
 
 /** Waits for the row to begin. */

@@ -11,3 +11,6 @@ export type Answer =
 
 /** The request that ends the thread, after everything before it. */
 export const CLOSE = "close";
+
+/** Says that the log of the database has grown by what others wrote; there is no answer. */
+export const TEND = "tend";

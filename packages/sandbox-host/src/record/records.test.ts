@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -160,5 +160,67 @@ describe("openRecords", () => {
     db.exec("PRAGMA user_version = 99");
     db.close();
     await expect(openRecords(file())).rejects.toThrow("schema version 99");
+  });
+});
+
+describe("a quick operation that is alone", () => {
+  const begin = (callId: string) => ({
+    token: "ta",
+    callId,
+    payloadHash: "h",
+    generation: 1,
+    headGeneration: 1,
+    atMs: 1,
+  });
+  const stored = (): unknown[] => {
+    using db = new DatabaseSync(file(), { readOnly: true });
+    return db.prepare("SELECT call_id, status FROM calls ORDER BY call_id").all();
+  };
+
+  it("is committed before anything else can happen, and seen by those that come after it", async () => {
+    await using records = await openRecords(file());
+    const asked = records.call("beginCall", begin("1"));
+    expect(stored()).toEqual([{ call_id: "1", status: "started" }]);
+    expect(records.pending).toBe(0);
+    expect(await asked).toBeNull();
+    await records.call("insertSession", session("a"));
+    expect(await records.call("findCall", { token: "ta", callId: "1" })).toMatchObject({ status: "started" });
+  });
+
+  it("waits its turn behind those that were asked before", async () => {
+    await using records = await openRecords(file());
+    const before = records.call("keepReceipt", { scope: "s", key: "k", payloadHash: "h", result: "r", atMs: 1 });
+    const after = records.call("findReceipt", { scope: "s", key: "k" });
+    expect(records.pending).toBe(2);
+    await before;
+    expect(await after).toMatchObject({ result: "r" });
+  });
+
+  it("keeps nobody waiting while somebody else writes, and is done after them", async () => {
+    await using records = await openRecords(file());
+    using other = new DatabaseSync(file());
+    other.exec("BEGIN IMMEDIATE");
+    const asked = records.call("beginCall", begin("1"));
+    expect(records.pending).toBe(1);
+    other.exec("COMMIT");
+    expect(await asked).toBeNull();
+    expect(stored()).toEqual([{ call_id: "1", status: "started" }]);
+  });
+
+  it("that fails has changed nothing", async () => {
+    await using records = await openRecords(file());
+    const broken = { ...begin("1"), payloadHash: null as unknown as string };
+    await expect(records.call("beginCall", broken)).rejects.toMatchObject({ reason: "INTERNAL" });
+    expect(await records.call("beginCall", begin("1"))).toBeNull();
+    expect(stored()).toHaveLength(1);
+  });
+
+  it("does not let the log grow without bound", async () => {
+    await using records = await openRecords(file());
+    for (let index = 0; index < 2000; index += 1) await records.call("beginCall", begin(String(index)));
+    // Answered after everything that the worker was told before.
+    await records.call("keepFact", { name: "n", value: "v" });
+    expect((await stat(`${file()}-wal`)).size).toBeLessThan(8 * 1024 * 1024);
+    expect(stored()).toHaveLength(2000);
   });
 });

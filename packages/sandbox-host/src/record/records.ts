@@ -2,12 +2,14 @@ import { open } from "node:fs/promises";
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import { SandboxError } from "@turnbox/core";
-import { type Answer, CLOSE, type Request } from "./message.ts";
-import type { InputOf, OperationName, OutputOf } from "./operation.ts";
+import { type Answer, CLOSE, type Request, TEND } from "./message.ts";
+import { openNear } from "./near.ts";
+import { type InputOf, type OperationName, operations, type OutputOf } from "./operation.ts";
 
 /**
- * The durable records of the host. Each call is one transaction on the database's own thread; it settles when the change
- * is as safe as its operation promises. A failure is `INTERNAL` and has changed nothing.
+ * The durable records of the host. Each call is one transaction, on the database's own thread or, where it is quick and
+ * alone, on this one; it settles when the change is as safe as its operation promises. A failure is `INTERNAL` and has
+ * changed nothing.
  */
 export interface Records extends AsyncDisposable {
   /** Calls that are not settled. */
@@ -19,6 +21,9 @@ interface Pending {
   readonly resolve: (output: unknown) => void;
   readonly reject: (error: SandboxError) => void;
 }
+
+/** How often the worker is told of what was written beside it. */
+const TEND_EVERY = 200;
 
 /** Opens the database at `path`, making it where there is none. Throws `STORAGE_UNAVAILABLE` where it cannot be trusted. */
 export async function openRecords(path: string): Promise<Records> {
@@ -38,8 +43,7 @@ export async function openRecords(path: string): Promise<Records> {
   worker.on("message", (answer: Answer) => {
     const waiter = pending.get(answer.id);
     pending.delete(answer.id);
-    if ("error" in answer)
-      waiter?.reject(new SandboxError("INTERNAL", "the records refused a change", { cause: answer.error }));
+    if ("error" in answer) waiter?.reject(refusal(answer.error));
     else waiter?.resolve(answer.output);
   });
   worker.on("error", (cause) => {
@@ -68,11 +72,27 @@ export async function openRecords(path: string): Promise<Records> {
     });
 
   await ask(0, () => undefined);
+  const near = openNear(path);
+  let writtenNear = 0;
+  /** Only where everything that was asked before is done, so that each call sees those before it. */
+  const attemptNear = (name: OperationName, input: unknown): { readonly output: unknown } | undefined => {
+    if (ended !== undefined || pending.size > 0 || operations[name].pace !== "quick") return undefined;
+    try {
+      return near.attempt(name, input);
+    } catch (thrown) {
+      throw refusal(thrown);
+    } finally {
+      writtenNear += 1;
+      if (writtenNear % TEND_EVERY === 0) worker.postMessage({ id: -1, name: TEND, input: null } satisfies Request);
+    }
+  };
   return {
     get pending() {
       return pending.size;
     },
     call: async (name, input) => {
+      const done = attemptNear(name, input);
+      if (done !== undefined) return done.output as never;
       const id = nextId++;
       const request: Request = { id, name, input };
       return (await ask(id, () => {
@@ -80,6 +100,7 @@ export async function openRecords(path: string): Promise<Records> {
       })) as never;
     },
     [Symbol.asyncDispose]: async () => {
+      near[Symbol.dispose]();
       if (ended === undefined) {
         ended = new SandboxError("STORAGE_UNAVAILABLE", "the records are closed");
         worker.postMessage({ id: -1, name: CLOSE, input: null } satisfies Request);
@@ -87,4 +108,8 @@ export async function openRecords(path: string): Promise<Records> {
       await closed.promise;
     },
   };
+}
+
+function refusal(cause: unknown): SandboxError {
+  return new SandboxError("INTERNAL", "the records refused a change", { cause });
 }

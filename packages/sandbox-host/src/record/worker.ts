@@ -1,8 +1,9 @@
+import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
-import { type Answer, CLOSE, type Request } from "./message.ts";
+import { type Answer, CLOSE, type Request, TEND } from "./message.ts";
 import { operations } from "./operation.ts";
-import { prepareSchema } from "./schema.ts";
+import { prepareSchema, SCHEMA_VERSION } from "./schema.ts";
 
 /**
  * The thread that owns the database. It takes all requests that have arrived as one batch and commits them together:
@@ -14,6 +15,8 @@ if (port === null) throw new Error("this file is the database's worker thread an
 const { path } = workerData as { readonly path: string };
 const db = new DatabaseSync(path);
 prepareSchema(db);
+db.exec("PRAGMA wal_autocheckpoint = 0");
+beginLog();
 // The input of each operation is checked by the types at the other end of the port.
 const table: Readonly<
   Record<string, { readonly durability: string; readonly run: (db: DatabaseSync, input: never) => unknown }>
@@ -25,6 +28,8 @@ const control = {
   mark: db.prepare("SAVEPOINT one"),
   keep: db.prepare("RELEASE one"),
 };
+/** As much as SQLite would let it grow by itself. */
+const MAX_LOG_BYTES = 4 * 1024 * 1024;
 let synchronous: "FULL" | "NORMAL" | undefined;
 
 port.on("message", (first: Request) => {
@@ -32,8 +37,11 @@ port.on("message", (first: Request) => {
   for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port))
     arrived.push(next.message as Request);
   const end = arrived.findIndex(({ name }) => name === CLOSE);
-  commit(end < 0 ? arrived : arrived.slice(0, end));
-  if (end < 0) return;
+  commit((end < 0 ? arrived : arrived.slice(0, end)).filter(({ name }) => name !== TEND));
+  if (end < 0) {
+    tendLog();
+    return;
+  }
   db.close();
   port.close();
 });
@@ -50,6 +58,18 @@ function commit(batch: readonly Request[]): void {
     if (db.isTransaction) db.exec("ROLLBACK");
     for (const { id } of batch) port?.postMessage({ id, error: messageOf(thrown) } satisfies Answer);
   }
+}
+
+/** Takes a log that has grown long into the database and begins it anew. Before others write: see `Near`. */
+function tendLog(): void {
+  if (statSync(`${path}-wal`).size < MAX_LOG_BYTES) return;
+  db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  beginLog();
+}
+
+/** Writes the head of the log, and flushes it, with a change that changes nothing. */
+function beginLog(): void {
+  db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
 }
 
 function synchronize(level: "FULL" | "NORMAL"): void {
