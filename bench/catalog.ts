@@ -17,9 +17,10 @@ export const CATALOG: readonly Row[] = [
   ...FILE_ROWS,
   ...TURN_ROWS,
   ...RPC_ROWS,
-  ...MEMORY_ROWS,
   ...CHURN_ROWS,
   ...PLACEMENT_ROWS,
   ...GROWTH_ROWS,
+  // Hundreds of sessions, which take their time to go.
+  ...MEMORY_ROWS,
   ...PEER_ROWS,
 ];
