@@ -6,6 +6,7 @@ import { SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import { systemClock } from "../clock/clock.ts";
 import { SandboxError } from "../error/sandbox-error.ts";
+import { Http2Lines } from "../line/http2-lines.ts";
 import { createTestAccess } from "../testing/test-access.ts";
 import { createAdmission, DEFAULT_ADMISSION_LIMITS } from "./admission/admission.ts";
 import { createHealthBoard } from "./health.ts";
@@ -13,6 +14,8 @@ import { type ListenOptions, listen } from "./listen.ts";
 import { registerReflection } from "./reflection.ts";
 import { createRpcHandler, type RpcHandlerOptions } from "./rpc-handler.ts";
 import { type MetricsRoute, serveMetrics } from "./serve-metrics.ts";
+
+const TIMES = { connectTimeoutMs: 5000, pingIntervalMs: 60_000, pingTimeoutMs: 5000 };
 
 export const access = createTestAccess({ clock: systemClock });
 
@@ -64,6 +67,9 @@ export async function startServer({ rpc = {}, metrics, ...changes }: Changes = {
   const withSession = (
     create: (manager: { baseUrl: string; interceptors: typeof interceptors }) => Transport,
   ): Transport => create({ baseUrl: server.url, interceptors });
+  // Not the library's own, in which a connection that it closes and that the server closes at that moment is an error of
+  // the whole process.
+  const lines = () => ({ sessionManager: new Http2Lines(server.url, TIMES) });
   return {
     server,
     seen,
@@ -72,9 +78,9 @@ export async function startServer({ rpc = {}, metrics, ...changes }: Changes = {
       createConnectTransport({ ...options, httpVersion: "1.1", useBinaryFormat: false }),
     ),
     connectHttp2: withSession((options) =>
-      createConnectTransport({ ...options, httpVersion: "2", idleConnectionTimeoutMs: 10 }),
+      createConnectTransport({ ...options, httpVersion: "2", ...lines() }),
     ),
-    grpc: withSession((options) => createGrpcTransport({ ...options, idleConnectionTimeoutMs: 10 })),
+    grpc: withSession((options) => createGrpcTransport({ ...options, ...lines() })),
     [Symbol.asyncDispose]: async () => {
       await server.close({ drainMs: 0 });
     },

@@ -1,3 +1,4 @@
+import { appendFileSync } from "node:fs";
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
@@ -91,7 +92,8 @@ export const FAKE_PROGRAMS: Readonly<Record<string, FakeProgram>> = {
   count: async (process) => {
     while (!process.signal.aborted) {
       await process.breathe();
-      await appendFile(process.hostPath(process.argv[1] ?? ""), ".");
+      // At once: a process that is killed writes nothing more.
+      if (!process.signal.aborted) appendFileSync(process.hostPath(process.argv[1] ?? ""), ".");
       await delay(5);
     }
     return 0;
