@@ -77,9 +77,7 @@ export async function startServer({ rpc = {}, metrics, ...changes }: Changes = {
     connectHttp1: withSession((options) =>
       createConnectTransport({ ...options, httpVersion: "1.1", useBinaryFormat: false }),
     ),
-    connectHttp2: withSession((options) =>
-      createConnectTransport({ ...options, httpVersion: "2", ...lines() }),
-    ),
+    connectHttp2: withSession((options) => createConnectTransport({ ...options, httpVersion: "2", ...lines() })),
     grpc: withSession((options) => createGrpcTransport({ ...options, ...lines() })),
     [Symbol.asyncDispose]: async () => {
       await server.close({ drainMs: 0 });

@@ -90,10 +90,11 @@ export const FAKE_PROGRAMS: Readonly<Record<string, FakeProgram>> = {
   },
   /** count PATH: lets a file grow until it is killed. */
   count: async (process) => {
-    while (!process.signal.aborted) {
+    const isKilled = (): boolean => process.signal.aborted;
+    while (!isKilled()) {
       await process.breathe();
       // At once: a process that is killed writes nothing more.
-      if (!process.signal.aborted) appendFileSync(process.hostPath(process.argv[1] ?? ""), ".");
+      if (!isKilled()) appendFileSync(process.hostPath(process.argv[1] ?? ""), ".");
       await delay(5);
     }
     return 0;
