@@ -255,6 +255,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       return { version };
     },
     close: async () => {
+      slots.release();
       await spares?.close();
       spares = undefined;
     },

@@ -196,6 +196,15 @@ describe("a shell that nobody needs", () => {
     expect(await slots.take("c", SPEC, never)).toBeUndefined();
   });
 
+  it("is let go of with the service, which sets no alarm for it any more and makes none", async () => {
+    const { slots, stdin, clock } = await newSlots();
+    expect(clock.sleeping).toBe(1);
+    slots.release();
+    expect([clock.sleeping, stdin.destroyed]).toEqual([0, true]);
+    await slots.refill("c", SPEC);
+    expect(clock.sleeping).toBe(0);
+  });
+
   it("lets go of its streams when it ends with its container", async () => {
     const { slots, end, stdin, stdout } = await newSlots();
     end();

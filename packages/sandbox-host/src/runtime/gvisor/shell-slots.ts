@@ -44,6 +44,8 @@ export interface ShellSlots {
   settled(id: string): Promise<ReadonlySet<number>>;
   /** Whether one is being made at this moment. */
   isMaking(id: string): boolean;
+  /** Lets go of all that wait, which end by that, and makes no more. */
+  release(): void;
 }
 
 interface Slot {
@@ -88,6 +90,8 @@ const END_MS = 1000;
 export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
   const { start, record, isRunning, clock, perContainer } = options;
   const rooms = new Map<string, Room>();
+  const idleAlarms = new Map<Slot, () => void>();
+  let isReleased = false;
   let total = 0;
 
   const roomOf = (id: string): Room => {
@@ -134,11 +138,14 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
   /** Ends by itself where it is not used, and is forgotten where it ends. */
   const keep = (id: string, room: Room, slot: Slot): void => {
     const turnOff = setAlarm(clock, IDLE_MS, () => {
+      idleAlarms.delete(slot);
       room.wanted = perContainer;
       void options.awake(id, () => endIdle(room, slot));
     });
+    idleAlarms.set(slot, turnOff);
     void slot.process.command.ended.then(() => {
       turnOff();
+      idleAlarms.delete(slot);
       if (!remove(room, slot)) return;
       close(slot);
       slot.process.release();
@@ -163,6 +170,11 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
       total -= 1;
       return;
     }
+    if (isReleased) {
+      total -= 1;
+      close(slot);
+      return;
+    }
     room.idle.add(slot.process.pid);
     room.waiting.push(slot);
     keep(id, room, slot);
@@ -171,7 +183,7 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
   const free = ({ waiting, making }: Room): number =>
     waiting.length + [...making].filter(({ use }) => use === "wait").length;
   const refill = async (id: string, room: Room, upTo = room.wanted): Promise<void> => {
-    const missing = room.state === "closed" ? 0 : Math.min(upTo - free(room), MAX_SLOTS - total);
+    const missing = room.state === "closed" || isReleased ? 0 : Math.min(upTo - free(room), MAX_SLOTS - total);
     await Promise.all(Array.from({ length: Math.max(0, missing) }, () => begin(id, room)));
   };
   /** Once for all calls that come meanwhile, and not while any of them waits for a shell itself. */
@@ -265,5 +277,11 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
       return room?.idle ?? new Set();
     },
     isMaking: (id) => (rooms.get(id)?.making.size ?? 0) > 0,
+    release: () => {
+      isReleased = true;
+      for (const turnOff of idleAlarms.values()) turnOff();
+      idleAlarms.clear();
+      for (const { waiting } of rooms.values()) for (const slot of waiting) close(slot);
+    },
   };
 }
