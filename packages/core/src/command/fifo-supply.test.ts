@@ -1,8 +1,6 @@
 import { execFile } from "node:child_process";
-import { readdir, readlink } from "node:fs/promises";
 import { promisify } from "node:util";
 import { describe, expect, it } from "@jest/globals";
-import { createFifoSupply } from "./fifo-supply.ts";
 
 interface Observed {
   readonly room: number;
@@ -64,26 +62,4 @@ describe("programs on fifos, where descriptors run out", () => {
       expect({ room, grewBy: Math.max(0, grewBy) }).toEqual({ room, grewBy: 0 });
     }
   }, 30_000);
-});
-
-describe("a store of fifos", () => {
-  const countOpen = async (): Promise<number> => {
-    const names = await readdir("/proc/self/fd");
-    const targets = await Promise.all(names.map((name) => readlink(`/proc/self/fd/${name}`).catch(() => "")));
-    return targets.filter((target) => target.includes("turnbox-fifo-")).length;
-  };
-
-  it("is closed when nobody takes from it, and filled again for the next who does", async () => {
-    const before = await countOpen();
-    const fifos = createFifoSupply({ idleMs: 50 });
-    for (let round = 0; round < 2; round += 1) {
-      const { childEnd, stream } = await fifos.take("from_child");
-      await childEnd.close();
-      stream.destroy();
-      expect(await countOpen()).toBeGreaterThan(before + 10);
-      const deadline = performance.now() + 10_000;
-      while ((await countOpen()) !== before && performance.now() < deadline) await new Promise(setImmediate);
-      expect(await countOpen()).toBe(before);
-    }
-  });
 });

@@ -13,8 +13,6 @@ import { pipeFailure, spawned, startFailure } from "./spawned.ts";
 /** How many are made by one `mkfifo`, and so how many descriptors are held in store at most. */
 const BATCH = 24;
 const MKFIFO_DEADLINE_MS = 10_000;
-/** How long a store is held that nobody takes from. */
-const IDLE_MS = 30_000;
 
 /** One direction: an end that the child is given, and a stream for this process. */
 export interface Fifo {
@@ -26,10 +24,8 @@ export interface FifoSupplyOptions {
   /** The PATH that `mkfifo` is looked up in. */
   readonly path?: string;
   readonly aide?: Aide;
-  readonly idleMs?: number;
 }
 
-/** Owns what it has in store, and closes it when it has not been asked for a while: it needs no end of its own. */
 export interface FifoSupply {
   /** Throws `OVERLOADED` where the system has no descriptor or process left, and holds nothing then. */
   take(direction: "to_child" | "from_child"): Promise<Fifo>;
@@ -41,26 +37,16 @@ export interface FifoSupply {
  * Fifos are made by name in batches and lose their names at once. Each is held open for both directions, so that opening
  * its two ends (by `/proc/self/fd`) cannot block, and neither end shares its flags with the other.
  */
-export function createFifoSupply({ path = SYSTEM_PATH, aide, idleMs = IDLE_MS }: FifoSupplyOptions = {}): FifoSupply {
+export function createFifoSupply({ path = SYSTEM_PATH, aide }: FifoSupplyOptions = {}): FifoSupply {
   const ready: FileHandle[] = [];
   let refill: Promise<void> | undefined;
-  let idle: NodeJS.Timeout | undefined;
 
-  const closeStore = (): void => {
-    for (const handle of ready.splice(0)) handle.close().catch(() => undefined);
-  };
-  const store = (made: readonly FileHandle[]): void => {
-    ready.push(...made);
-    idle ??= setTimeout(closeStore, idleMs).unref();
-  };
   const next = async (): Promise<FileHandle> => {
     for (;;) {
-      // Also winds up one that has run down.
-      idle?.refresh();
       const handle = ready.shift();
       if (handle !== undefined) return handle;
       refill ??= makeBatch((names) => runMkfifo(names, { path, aide }))
-        .then(store)
+        .then((made) => void ready.push(...made))
         .finally(() => {
           refill = undefined;
         });
