@@ -20,17 +20,17 @@ export function openNear(path: string): Near {
   db.exec(
     "PRAGMA busy_timeout = 0; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON",
   );
-  const [begin, commit, rollback] = ["BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"].map((sql) => db.prepare(sql));
+  const [begin, commit] = [db.prepare("BEGIN IMMEDIATE"), db.prepare("COMMIT")];
   return {
     attempt: (name, input) => {
       const { run } = operations[name];
       try {
-        begin?.run();
+        begin.run();
         const output: unknown = run(db, input as never);
-        commit?.run();
+        commit.run();
         return { output };
       } catch (thrown) {
-        if (db.isTransaction) rollback?.run();
+        if (db.isTransaction) db.exec("ROLLBACK");
         if (isBusy(thrown)) return undefined;
         throw thrown;
       }

@@ -20,6 +20,16 @@ function createStorage(corner: PrivateCorner, home = corner.home): Storage {
   });
 }
 
+/** A corner of its own, and a storage that is open there. */
+async function openCorner() {
+  await using stack = new AsyncDisposableStack();
+  const corner = stack.use(await createPrivateCorner());
+  const storage = createStorage(corner);
+  await storage.open(call);
+  const owned = stack.move();
+  return { corner, storage, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
 async function createSession(corner: PrivateCorner, storage: Storage, token: string): Promise<Head> {
   await storage.createBase(
     base,
@@ -38,9 +48,8 @@ describe("a mount that is lost while the daemon lives", () => {
   it(
     "is told, and made good",
     async () => {
-      await using corner = await createPrivateCorner();
-      const storage = createStorage(corner);
-      await storage.open(call);
+      await using place = await openCorner();
+      const { corner, storage } = place;
       const lost = await createSession(corner, storage, "t1");
       const other = await createSession(corner, storage, "t2");
       await corner.abortMount(lost.path);
@@ -56,9 +65,8 @@ describe("a mount that is lost while the daemon lives", () => {
   it(
     "holds up nobody else while somebody is still in it",
     async () => {
-      await using corner = await createPrivateCorner();
-      const storage = createStorage(corner);
-      await storage.open(call);
+      await using place = await openCorner();
+      const { corner, storage } = place;
       const lost = await createSession(corner, storage, "t1");
       const other = await createSession(corner, storage, "t2");
       const inside = await corner.runner.start(
@@ -88,9 +96,8 @@ describe("zfs-fuse that dies", () => {
   it(
     "is started where there is none, and after a crash brings back pool, mounts and sealed files",
     async () => {
-      await using corner = await createPrivateCorner();
-      const storage = createStorage(corner);
-      await storage.open(call);
+      await using place = await openCorner();
+      const { corner, storage } = place;
       const head = await createSession(corner, storage, "t1");
       const idle = await createSession(corner, storage, "t2");
       await storage.unmountHead(idle, call);
@@ -123,9 +130,8 @@ describe("zfs-fuse that dies", () => {
   it(
     "has lost nothing of what was flushed, sealed or not",
     async () => {
-      await using corner = await createPrivateCorner();
-      const storage = createStorage(corner);
-      await storage.open(call);
+      await using place = await openCorner();
+      const { corner, storage } = place;
       const head = await createSession(corner, storage, "t1");
       const content = "x".repeat(300_000);
       await writeFile(corner.seen(join(head.path, "work")), content);
@@ -140,9 +146,8 @@ describe("zfs-fuse that dies", () => {
   it(
     "and was started again by somebody else leaves dead mounts, which are made good",
     async () => {
-      await using corner = await createPrivateCorner();
-      const storage = createStorage(corner);
-      await storage.open(call);
+      await using place = await openCorner();
+      const { corner, storage } = place;
       const head = await createSession(corner, storage, "t1");
       await writeFile(corner.seen(join(head.path, "work")), "sealed");
       await storage.seal(head, "s1", {}, call);
@@ -161,9 +166,8 @@ describe("zfs-fuse that dies", () => {
   it(
     "leaves views that are looked at with their files, and nothing of those that are not",
     async () => {
-      await using corner = await createPrivateCorner();
-      const storage = createStorage(corner);
-      await storage.open(call);
+      await using place = await openCorner();
+      const { corner, storage } = place;
       const head = await createSession(corner, storage, "t1");
       const view = await storage.openView({ kind: "head", head }, call);
       await corner.killDaemon();
@@ -198,9 +202,8 @@ describe("zfs-fuse that dies", () => {
   it(
     "is not mistaken for one that hangs, which keeps its mounts and is never stopped",
     async () => {
-      await using corner = await createPrivateCorner();
-      const storage = createStorage(corner);
-      await storage.open(call);
+      await using place = await openCorner();
+      const { corner, storage } = place;
       const head = await createSession(corner, storage, "t1");
       await corner.signalDaemon("SIGSTOP");
       try {
@@ -219,9 +222,8 @@ describe("zfs-fuse that dies", () => {
   it(
     "and was started again by somebody else shows in the status, by its mounts alone",
     async () => {
-      await using corner = await createPrivateCorner();
-      const storage = createStorage(corner);
-      await storage.open(call);
+      await using place = await openCorner();
+      const { corner, storage } = place;
       const head = await createSession(corner, storage, "t1");
       await corner.killDaemon();
       await createStorage(corner, join(corner.home, "other")).open(call);
@@ -243,9 +245,8 @@ describe("zfs-fuse that dies", () => {
   it(
     "lets heads be unmounted that it had mounted",
     async () => {
-      await using corner = await createPrivateCorner();
-      const storage = createStorage(corner);
-      await storage.open(call);
+      await using place = await openCorner();
+      const { corner, storage } = place;
       const head = await createSession(corner, storage, "t1");
       const other = await createSession(corner, storage, "t2");
       await corner.killDaemon();
@@ -263,9 +264,8 @@ describe("zfs-fuse that dies", () => {
   it(
     "while others work fails them, and none of their work is half of before and half of after",
     async () => {
-      await using corner = await createPrivateCorner();
-      const storage = createStorage(corner);
-      await storage.open(call);
+      await using place = await openCorner();
+      const { corner, storage } = place;
       const head = await createSession(corner, storage, "t1");
       const filling = Promise.withResolvers<void>();
       const healed = Promise.withResolvers<void>();
@@ -304,9 +304,8 @@ describe("zfs-fuse that dies", () => {
   it(
     "is healed in several attempts, the last of which tells all that was lost",
     async () => {
-      await using corner = await createPrivateCorner();
-      const storage = createStorage(corner);
-      await storage.open(call);
+      await using place = await openCorner();
+      const { corner, storage } = place;
       await createSession(corner, storage, "t1");
       await corner.killDaemon();
       const image = join(corner.home, "pool", "pool.img");
@@ -327,9 +326,8 @@ describe("zfs-fuse that dies", () => {
   it(
     "is told from one that hangs by a status that comes in time all the same",
     async () => {
-      await using corner = await createPrivateCorner();
-      const storage = createStorage(corner);
-      await storage.open(call);
+      await using place = await openCorner();
+      const { corner, storage } = place;
       await createSession(corner, storage, "t1");
       await corner.signalDaemon("SIGSTOP");
       try {
