@@ -28,6 +28,7 @@ import { createDestroySession } from "./session/destroy.ts";
 import { createSessionEvents } from "./session/events.ts";
 import { createExpiry } from "./session/expire.ts";
 import { createExtendSession } from "./session/extend.ts";
+import { createFreshHeads } from "./session/fresh-heads.ts";
 import { createHusks } from "./session/husk.ts";
 import { createIntents } from "./session/intent.ts";
 import { startKeeper } from "./session/keeper.ts";
@@ -120,7 +121,8 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const events = createSessionEvents({ clock });
   const registry = createRegistry({ maxSessions: config.maxSessions, events });
   const receipts = createReceipts({ records, clock });
-  const containers = createContainers({ storage, runtime, network, clock, log });
+  const fresh = createFreshHeads(clock);
+  const containers = createContainers({ storage, runtime, network, fresh, clock, log });
   const activity = createActivity({ clock });
   const husks = createHusks({ records, storage, log });
   await husks.load();
@@ -181,7 +183,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   };
   const destroySession = createDestroySession({ records, reaper, clock, reach });
   const space = createSpace({ storage, activity, clock });
-  const maker = createMaker({ registry, records, events, storage, space, clock, destroySession, reach });
+  const maker = createMaker({ registry, records, events, storage, space, fresh, clock, destroySession, reach });
   const parts = { maker, registry, records, storage, events, containers, runtime, network, health, templates };
   const start = { ...parts, defaults, config, left: recovery.ready, recovered, bootId: boot.bootId, reach, clock, log };
   const warm = startWarmPool(start, call);

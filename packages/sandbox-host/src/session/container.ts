@@ -4,6 +4,7 @@ import type { Network } from "../network/network.ts";
 import { DENY_ALL, needsNetwork } from "../network/policy.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { HeadRef, Storage } from "../storage/storage.ts";
+import type { FreshHeads } from "./fresh-heads.ts";
 import type { Session } from "./session.ts";
 
 /** Container ids are of one fixed length: runsc matches ids by prefix. */
@@ -64,6 +65,8 @@ export function createContainers(deps: {
   readonly runtime: Runtime;
   /** Containers take their networks with them when they end. */
   readonly network: Network;
+  /** Heads that need no look before the first boot; absent, all do. */
+  readonly fresh?: Pick<FreshHeads, "take">;
   readonly clock: Clock;
   readonly log: Logger;
 }): Containers {
@@ -76,7 +79,7 @@ export function createContainers(deps: {
 
   const boot: Containers["boot"] = async (session, at, call) => {
     const { head, id, path: mounted, network: wanted, awaited } = at;
-    const path = mounted ?? (await storage.mountHead(head, call)).path;
+    const path = mounted ?? deps.fresh?.take(head) ?? (await storage.mountHead(head, call)).path;
     const { limits, networkPolicy } = session.row;
     const attached =
       wanted === "always" || needsNetwork(networkPolicy)

@@ -7,6 +7,7 @@ import type { BaseRef, Origin, Storage } from "../storage/storage.ts";
 import type { Reach } from "./crash-point.ts";
 import type { DestroySession } from "./destroy.ts";
 import type { SessionEvents } from "./events.ts";
+import type { FreshHeads } from "./fresh-heads.ts";
 import { placeMarks } from "./place-marks.ts";
 import type { Registry } from "./registry.ts";
 import { createSession, type Session } from "./session.ts";
@@ -66,6 +67,8 @@ export function createMaker(deps: {
   readonly events: SessionEvents;
   readonly storage: Storage;
   readonly space: Pick<Space, "begin">;
+  /** Told of the heads that are made. */
+  readonly fresh: Pick<FreshHeads, "note">;
   readonly clock: Clock;
   readonly destroySession: DestroySession;
   readonly reach: Reach;
@@ -109,6 +112,7 @@ export function createMaker(deps: {
           },
           call,
         );
+        deps.fresh.note(head);
         await reach("create.files_made");
         return { ...row, refquotaBytes: head.refquotaBytes ?? null };
       } catch (thrown) {

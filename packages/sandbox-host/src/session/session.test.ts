@@ -137,8 +137,9 @@ describe("destroySession", () => {
   it("ends a tool that is running", async () => {
     await using test = await startTestHost();
     const session = await test.create();
+    await test.bash(session, "echo up");
     const running = test.bash(session, "sleep");
-    await until(() => session.gate.inFlight === 1);
+    await until(async () => (await test.runtime.processes(session.row.container ?? "", { signal: SIGNAL })) === 1);
     await test.host.destroySession(session);
     expect((await running).exitReason).toBe("killed");
     await expect(test.bash(session, "echo no")).rejects.toMatchObject({ reason: "SESSION_DESTROYING" });

@@ -248,8 +248,11 @@ describe("refusals", () => {
   });
 
   it("of a storage that does not serve leave no trace: nothing ran", async () => {
-    await using test = await startTestHost();
-    const session = await test.create();
+    const before = await startTestHost();
+    const made = await before.create();
+    // The files of a session that was just made are known to be there.
+    await using test = await before.restart();
+    const session = found(test, made);
     test.storage.faults.failNext("mountHead", { error: new SandboxError("STORAGE_UNAVAILABLE", "down") });
     expect(await again(test, session, "a")).toBe("STORAGE_UNAVAILABLE");
     expect(await again(test, session, "a")).toBe("run");

@@ -258,9 +258,12 @@ describe("rollbackSession", () => {
   });
 
   it("waits for a boot that a killed call left behind, so that the new head is never written through the old one", async () => {
-    await using test = await startTestHost();
-    const session = await test.create();
-    const { snapshot } = await turn(test, session);
+    const before = await startTestHost();
+    const made = await before.create();
+    const { snapshot } = await turn(before, made);
+    // The files of a session that was just made are known to be there.
+    await using test = await before.restart();
+    const session = test.host.registry.find(made.row.id) ?? made;
     const hold = test.storage.faults.holdNext("mountHead");
     const kill = new AbortController();
     const killed = test.host

@@ -43,7 +43,7 @@ export async function listBases(room: ZfsRoom, { signal }: StorageCall): Promise
       .replace(/@base$/, "")
       .split("/");
     if (!dataset.name.endsWith("@base") || name === undefined || digest === undefined || rest.length > 0) return [];
-    return [toBaseInfo({ name, digest }, dataset)];
+    return [seen(room, { name, digest }, dataset)];
   });
 }
 
@@ -65,7 +65,7 @@ export async function destroyBase(room: ZfsRoom, base: BaseRef, { signal }: Stor
 
 export async function findBase(room: ZfsRoom, base: BaseRef, signal: AbortSignal): Promise<BaseInfo | undefined> {
   const snapshot = await room.datasets.find(room.layout.baseSnapshot(base), signal);
-  return snapshot === undefined ? undefined : toBaseInfo(base, snapshot);
+  return snapshot === undefined ? undefined : seen(room, base, snapshot);
 }
 
 async function makeDataset({ zfs, layout, mounts }: ZfsRoom, base: BaseRef, signal: AbortSignal): Promise<void> {
@@ -125,6 +125,9 @@ async function removeDataset(room: ZfsRoom, base: BaseRef, signal: AbortSignal):
   await mounts.removePlace(path, signal);
 }
 
-function toBaseInfo({ name, digest }: BaseRef, snapshot: Dataset): BaseInfo {
-  return { name, digest, createdAtMs: snapshot.createdAtMs, referencedBytes: snapshot.referencedBytes };
+/** What is said of a template whose snapshot was looked at; sessions are made from it without another look. */
+function seen({ origins }: ZfsRoom, { name, digest }: BaseRef, snapshot: Dataset): BaseInfo {
+  const { createdAtMs, referencedBytes } = snapshot;
+  origins.note({ kind: "base", base: { name, digest } }, { snapshot: snapshot.name, referencedBytes });
+  return { name, digest, createdAtMs, referencedBytes };
 }
