@@ -16,6 +16,7 @@ import { superviseExecution } from "../execution/supervise-execution.ts";
 import { withinStopLimit } from "../execution/within-stop-limit.ts";
 import type { ContainerLimits, ContainerSpec, Execution, ExecSpec, Runtime } from "../runtime.ts";
 import { bootContainer, removeContainer } from "./boot.ts";
+import { createBoots } from "./boots.ts";
 import { cgroupOf, type GvisorContext, liveState, runsc } from "./context.ts";
 import { createDeaths, isDead, noteDeath } from "./deaths.ts";
 import { checkSpec, recordProcess, type StartedProcess, startProcess } from "./exec.ts";
@@ -86,6 +87,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     sandboxes: new Map(),
     freezer: options.restAfterMs === undefined ? undefined : openFreezer(),
   };
+  const boots = createBoots(context.clock);
   let spares: Spares | undefined;
   const lock = createKeyedLock();
   /** Executions that run, so that those of a container that is stopped on request are told as killed, not as lost. */
@@ -165,6 +167,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       using _held = await rest?.look(id);
       await work();
     },
+    calm: () => boots.calm(),
     clock: context.clock,
     perContainer: options.waitingShells ?? WAITING_SHELLS,
   });
@@ -187,6 +190,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       },
       rest: (id, isReady) => restSpare(context, id, isReady),
       remove: (id) => removeSpare(context, id, AbortSignal.timeout(CONTROL_DEADLINE_MS)),
+      calm: (call) => boots.calm(call),
       clock: context.clock,
     });
   /** Whether the container runs in a sandbox that stood by; where not, nothing of either is left. */
@@ -266,10 +270,16 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
         if ((await readLiveness(context, spec.id, signal)) !== "gone") return;
         await removeContainer(context, spec.id);
         context.deaths.causes.delete(spec.id);
-        const sandboxId = spec.awaited === "yes" ? spares?.take(spec) : undefined;
-        if (sandboxId === undefined || !(await bootedIn(sandboxId, spec, signal)))
+        if (spec.awaited !== "yes") {
           await bootContainer(context, spec, { signal });
-        if (spec.awaited === "yes") spares?.expect(spec);
+          return;
+        }
+        await boots.run(async () => {
+          const sandboxId = spares?.take(spec);
+          if (sandboxId === undefined || !(await bootedIn(sandboxId, spec, signal)))
+            await bootContainer(context, spec, { signal });
+        });
+        spares?.expect(spec);
       });
     },
     limit: async (id, limits) => {

@@ -42,6 +42,7 @@ async function newSlots() {
   const abandoned: string[] = [];
   const slots = createShellSlots({
     awake: (_id, work) => work(),
+    calm: () => Promise.resolve(),
     start: () => Promise.resolve(shell.process),
     record: () => undefined,
     abandon: async (_id, { marker }) => {
@@ -109,6 +110,7 @@ function newSupply(clock = createManualClock()) {
   const begun: { readonly shell: ReturnType<typeof newShell>; readonly finish: () => void }[] = [];
   const slots = createShellSlots({
     awake: (_id, work) => work(),
+    calm: () => Promise.resolve(),
     start: async () => {
       const shell = newShell(begun.length + 2);
       shell.stdin.on("data", (script: Buffer) => {

@@ -15,6 +15,8 @@ export interface ShellSlotsOptions {
   readonly isRunning: (id: string) => Promise<boolean>;
   /** Has the container awake while the work is done. */
   readonly awake: (id: string, work: () => Promise<void>) => Promise<void>;
+  /** Settles when nobody waits for something that matters more than a shell for later. */
+  readonly calm: () => Promise<void>;
   readonly clock: Clock;
   /** How many wait in a container whose calls come one at a time; 0 makes none. */
   readonly perContainer: number;
@@ -192,6 +194,7 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
     room.refill = "due";
     do await clock.sleep(REFILL_DELAY_MS);
     while (clock.monotonicMs() - room.calledAtMs < REFILL_DELAY_MS || room.making.size > 0);
+    await options.calm();
     room.refill = "none";
     if (rooms.get(id) === room) await refill(id, room);
   };

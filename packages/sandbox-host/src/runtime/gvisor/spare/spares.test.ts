@@ -28,6 +28,7 @@ function newSpares(fails = false) {
       await Promise.resolve();
       there.delete(id);
     },
+    calm: () => Promise.resolve(),
     clock,
   });
   return { spares, clock, there, boots, resting };

@@ -22,6 +22,8 @@ export interface SparesOptions {
   readonly remove: (id: string) => Promise<void>;
   /** Lets one rest, unless it has been taken by the time that it could. */
   readonly rest: (id: string, isReady: () => boolean) => Promise<void>;
+  /** Settles when nobody waits for a boot. */
+  readonly calm: (call: { readonly signal: AbortSignal }) => Promise<void>;
   readonly clock: Clock;
 }
 
@@ -32,7 +34,7 @@ const REST_AFTER_MS = 60_000;
 /** Where it cannot be done, it is not tried again and again. */
 const MAX_FAILURES = 3;
 
-export function createSpares({ newId, boot, remove, rest, clock }: SparesOptions): Spares {
+export function createSpares({ newId, boot, remove, rest, calm, clock }: SparesOptions): Spares {
   const stop = new AbortController();
   let ready: { readonly id: string; readonly shape: SpareShape } | undefined;
   let making: Promise<void> | undefined;
@@ -41,6 +43,7 @@ export function createSpares({ newId, boot, remove, rest, clock }: SparesOptions
 
   const make = async (shape: SpareShape): Promise<void> => {
     await clock.sleep(DELAY_MS, { signal: stop.signal });
+    await calm({ signal: stop.signal });
     const id = newId();
     await boot(id, shape, stop.signal);
     ready = { id, shape };
