@@ -2,7 +2,8 @@
  * What the aide does, in Perl. Frames come in on its input and go out on its output: a length, then fields, each behind its
  * own length. The first field is the number of the request that the frame belongs to, the second says what it is.
  *
- * In:  run CWD OUTPUT-FILE MAX-BYTES ARGC ARGV... NAME=VALUE...   a program, in a session of its own
+ * In:  run CWD OUTPUT-FILE MAX-BYTES ARGC ARGV... NAME=VALUE...   a program, in a session of its own; a script for this
+ *                                                                same Perl (-e) is run by a copy of the aide itself
  *      kill SIGNAL                                               its process group, unless it has ended
  *      send SOCKET MESSAGE r:FILE|w:FILE...                      a message with open files, over a new connection
  *      close                                                     that connection
@@ -53,6 +54,14 @@ sub gather {
   push @{ $job->{handles} }, $handle;
 }
 
+# The start of another Perl takes longer than what most scripts do.
+sub play {
+  $| = 1;
+  eval shift;
+  syswrite STDERR, $@ if length $@;
+  POSIX::_exit(length $@ ? 255 : 0);
+}
+
 sub become {
   my ($cwd, $argv, $env, @stdio) = @_;
   POSIX::setsid();
@@ -60,6 +69,7 @@ sub become {
   for (0 .. 2) { defined POSIX::dup2(fileno $stdio[$_], $_) or return }
   length $cwd == 0 or chdir $cwd or return;
   %ENV = map { split /=/, $_, 2 } @$env;
+  if ($argv->[0] eq $^X && $argv->[1] eq '-e') { (undef, undef, my $script, @ARGV) = @$argv; play($script) }
   no warnings 'exec';
   exec { $argv->[0] } @$argv;
 }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { PERL } from "../process/perl.ts";
 import { type Aide, AideGone, AideRefusal, createAide } from "./aide.ts";
 
 const order = { env: { PATH: "/usr/bin:/bin" }, cwd: undefined, outputPath: undefined, maxOutputBytes: 1000 };
@@ -32,6 +33,18 @@ describe("an aide", () => {
       const end = await program?.ended;
       expect([end?.status, end?.stdout.toString()]).toEqual([index * 256, `${String(index)}\n`]);
     }
+  });
+
+  it.each([
+    ["says what it has to say", 'print "@ARGV in $ENV{PLACE}"', [0, "a b in here", ""]],
+    ["becomes another program", "exec @ARGV[0, 1] or die", [0, "b\n", ""], ["echo", "b"]],
+    ["leaves with a code", "exit 3", [3 * 256, "", ""]],
+    ["dies with its reason", 'die "no way\n"', [255 * 256, "", "no way\n"]],
+    ["is no script", "my (", [255 * 256, "", expect.stringContaining("syntax error")]],
+  ])("runs a script that %s as any other program", async (_what, script, expected, args = ["a", "b"]) => {
+    const spec = { ...order, env: { ...order.env, PLACE: "here" }, argv: [PERL, "-e", script, ...args] };
+    const end = await aide.run(spec)?.ended;
+    expect([end?.status, end?.stdout.toString(), end?.stderr.toString()]).toEqual(expected);
   });
 
   it("says why nothing has run", async () => {
