@@ -63,6 +63,7 @@ export type ExecExit =
  * The outputs end with the process. What it has left in the background may go on writing to them, and is not heard.
  */
 export interface Execution {
+  /** Destroyed when the execution has ended. */
   readonly stdin: Writable;
   readonly stdout: Readable;
   readonly stderr: Readable;

@@ -96,6 +96,8 @@ export function superviseExecution(subject: SupervisedProcess): Execution {
     await Promise.all([stdout.drain(outputLimit.signal), stderr.drain(outputLimit.signal)]);
     await Promise.race([Promise.all([stdout.consumed, stderr.consumed]), aborted(outputLimit.signal)]);
     settled.abort(SETTLED);
+    // Nobody reads it any more; one that its owner has not ended would be held open for ever.
+    command.stdin.destroy();
     return result;
   };
 

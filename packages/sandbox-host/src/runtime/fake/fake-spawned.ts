@@ -27,7 +27,8 @@ export async function createFakeSpawned(command: RunningCommand, spec: SpawnSpec
   // A process that is left running must not keep the test's process up.
   input.unref();
   input.pipe(command.stdin);
-  const output = createWriteStream(spec.outputPath, { flags: "a" });
+  // It is there as soon as the process is.
+  const output = createWriteStream("", { fd: openSync(spec.outputPath, "a") });
   output.on("error", () => undefined);
   command.stdout.pipe(output, { end: false });
   command.stderr.pipe(output, { end: false });

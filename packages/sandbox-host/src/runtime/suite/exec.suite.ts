@@ -9,6 +9,7 @@ import {
   call,
   execSpec,
   finish,
+  ignoreOutput,
   PATH,
   reasonOf,
   type RuntimeHarness,
@@ -53,6 +54,14 @@ export function execSuite(started: () => Started, traits: RuntimeTraits): void {
     const { stdout, exit } = await finish(execution, "then the rest");
     expect(stdout.toString()).toBe("first then the rest");
     expect(exit).toEqual({ kind: "exited", exitCode: 0 });
+  });
+
+  it("lets go of an input that nobody has ended when the process has", async () => {
+    const { runtime, programs, id } = setup();
+    const printing = programs.prints({ stdout: "x", stderr: "", exitCode: 0 });
+    const execution = ignoreOutput(await runtime.exec(id, execSpec(printing), call));
+    expect(await execution.exit).toEqual({ kind: "exited", exitCode: 0 });
+    expect(execution.stdin.destroyed).toBe(true);
   });
 
   it("brings 32 MiB of binary output whole and in order", async () => {
