@@ -14,7 +14,7 @@ export interface StderrFile {
 }
 
 export function createStderrFile(files: Pick<SandboxFiles, "stat" | "read" | "remove">, path: string): StderrFile {
-  let last: string | undefined;
+  let last: Promise<string> | undefined;
 
   const read = async (options?: CallOptions): Promise<string> => {
     try {
@@ -32,9 +32,17 @@ export function createStderrFile(files: Pick<SandboxFiles, "stat" | "read" | "re
 
   return {
     path,
-    tail: async (options) => last ?? (await read(options)),
+    tail: async (options) => {
+      const seen = last ?? read(options);
+      const text = await seen.catch((thrown: unknown) => {
+        if (last === undefined) throw thrown;
+      });
+      // What was kept meanwhile may be all there is: the file goes right after it.
+      return await (last ?? text ?? "");
+    },
     settle: async () => {
-      last ??= await read().catch(() => "");
+      last ??= read().catch(() => "");
+      await last;
       await files.remove(path).catch(() => undefined);
     },
   };
