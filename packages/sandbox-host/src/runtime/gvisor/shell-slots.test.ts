@@ -106,11 +106,12 @@ describe("a call that is given to a shell which waits", () => {
 });
 
 /** Shells of which each is made when the test says so, and does at once what it is told. */
-function newSupply(clock = createManualClock()) {
+function newSupply({ calm = () => Promise.resolve() } = {}) {
+  const clock = createManualClock();
   const begun: { readonly shell: ReturnType<typeof newShell>; readonly finish: () => void }[] = [];
   const slots = createShellSlots({
     awake: (_id, work) => work(),
-    calm: () => Promise.resolve(),
+    calm,
     start: async () => {
       const shell = newShell(begun.length + 2);
       shell.stdin.on("data", (script: Buffer) => {
@@ -139,6 +140,17 @@ describe("shells for calls to come", () => {
     await clock.advance(1);
     expect(begun).toHaveLength(1);
     await clock.advance(1000);
+    expect(begun).toHaveLength(1);
+  });
+
+  it("give way to what somebody waits for", async () => {
+    const calm = Promise.withResolvers<void>();
+    const { slots, begun, clock } = newSupply({ calm: () => calm.promise });
+    await slots.take("c", SPEC, never);
+    await clock.advance(1000);
+    expect(begun).toHaveLength(0);
+    calm.resolve();
+    await clock.advance(0);
     expect(begun).toHaveLength(1);
   });
 

@@ -6,7 +6,7 @@ import { createSpares } from "./spares.ts";
 const SPEC: ContainerSpec = { id: "c", rootPath: "/r", hostname: "turnbox", limits: { pids: 9 }, awaited: "yes" };
 const DELAY_MS = 500;
 
-function newSpares(fails = false) {
+function newSpares({ fails = false, calm = () => Promise.resolve() } = {}) {
   const clock = createManualClock();
   const there = new Set<string>();
   let serial = 0;
@@ -28,7 +28,7 @@ function newSpares(fails = false) {
       await Promise.resolve();
       there.delete(id);
     },
-    calm: () => Promise.resolve(),
+    calm,
     clock,
   });
   return { spares, clock, there, boots, resting };
@@ -59,6 +59,17 @@ describe("sandboxes that stand by", () => {
     expect(spares.take(SPEC)).toBe("s1");
   });
 
+  it("are made when nobody waits for a boot", async () => {
+    const calm = Promise.withResolvers<void>();
+    const { spares, clock, there } = newSpares({ calm: () => calm.promise });
+    spares.expect(SPEC);
+    await clock.advance(DELAY_MS);
+    expect(there.size).toBe(0);
+    calm.resolve();
+    await clock.advance(0);
+    expect([...there]).toEqual(["s1"]);
+  });
+
   it("follow what is asked for", async () => {
     const { spares, clock, there } = newSpares();
     const other = { ...SPEC, limits: { pids: 10 } };
@@ -85,7 +96,7 @@ describe("sandboxes that stand by", () => {
   });
 
   it("are given up where they cannot be made", async () => {
-    const { spares, clock, boots } = newSpares(true);
+    const { spares, clock, boots } = newSpares({ fails: true });
     for (let attempt = 0; attempt < 5; attempt += 1) {
       spares.expect(SPEC);
       await clock.advance(DELAY_MS);
