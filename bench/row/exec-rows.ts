@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { interleave, type Pace, timed } from "../run/sample.ts";
 import type { Bench } from "../run/bench.ts";
 import type { Measured, Row } from "../row.ts";
+import { sessionIdOf, type Way } from "./sandbox-work.ts";
 
 /** A model thinks between its calls. */
 const AGENT_PAUSE_MS = 150;
@@ -14,9 +15,6 @@ const BUSYBOX = ["/bin/busybox", "sh"];
 
 type Paced = Pick<Pace, "count" | "pauseMs" | "block"> & { readonly shell?: readonly string[] };
 
-/** How the command is given: as the one call of the protocol, or as a program of the client library does it. */
-type Way = "rpc" | "library";
-
 /** The same command over RPC and by bare `runsc exec`, in turns. */
 async function compare(
   bench: Bench,
@@ -25,8 +23,7 @@ async function compare(
 ): Promise<Measured> {
   const [runsc, { turnbox, host }] = [await bench.runsc(), bench.server()];
   await using sandbox = await turnbox.create();
-  const sessionId = sandbox.id.slice(sandbox.id.lastIndexOf(":") + 1);
-  const call = { sessionId, toolName: "bash", params: { cmd: script } };
+  const call = { sessionId: sessionIdOf(sandbox), toolName: "bash", params: { cmd: script } };
   const bash = {
     rpc: () => host.tools.executeTool({ ...call, toolCallId: randomUUID() }),
     library: () => sandbox.bash(script),

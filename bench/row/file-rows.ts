@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Sandbox } from "@turnbox/client";
@@ -6,6 +7,7 @@ import { command } from "../run/command.ts";
 import type { Bench } from "../run/bench.ts";
 import type { Measured, Row } from "../row.ts";
 import { interleave, timed } from "../run/sample.ts";
+import { sessionIdOf, type Way } from "./sandbox-work.ts";
 
 const KIB = 1024;
 /** Services run for days: neither side is measured before its code is compiled. */
@@ -55,22 +57,42 @@ async function search(bench: Bench, { tool, params, bare: [program, ...args] }: 
   return await interleave({ ours, floor }, { count: bench.count(20, 3), signal: bench.signal });
 }
 
+/** A file of a page, read in one of the two ways, and an empty call, in turns. */
+async function readPage(bench: Bench, way: Way): Promise<Measured> {
+  const { turnbox, host } = bench.server();
+  await using sandbox = await turnbox.create();
+  const path = "page.txt";
+  await sandbox.files.write(path, LINE.repeat(Math.floor((4 * KIB) / LINE.length)));
+  const call = { sessionId: sessionIdOf(sandbox), toolName: "read_file", params: { path } };
+  const read = {
+    rpc: () => host.tools.executeTool({ ...call, toolCallId: randomUUID() }),
+    library: () => sandbox.tool("read_file", { path }),
+  }[way];
+  const health = bench.server().health();
+  const sides = { ours: () => timed(read), floor: () => timed(() => health.check({})) };
+  const pace = { count: bench.count(500, 50), warmUp: bench.count(WARM_UP, 50), signal: bench.signal };
+  return await interleave(sides, pace);
+}
+
+const READ_FLOOR = "an empty unary RPC (grpc.health.v1 Check) to the same host";
+
 const read: Row = {
   id: "files.read-4k",
   title: "read_file of 4 KiB over RPC",
   unit: "ms",
   server: "cold",
-  floor: "an empty unary RPC (grpc.health.v1 Check) to the same host",
+  floor: READ_FLOOR,
   bar: { kind: "at_most_ratio", value: 1.5 },
-  measure: async (bench) => {
-    await using sandbox = await bench.server().turnbox.create();
-    await sandbox.files.write("page.txt", LINE.repeat(Math.floor((4 * KIB) / LINE.length)));
-    const health = bench.server().health();
-    const ours = () => timed(() => sandbox.tool("read_file", { path: "page.txt" }));
-    const floor = () => timed(() => health.check({}));
-    const pace = { count: bench.count(500, 50), warmUp: bench.count(WARM_UP, 50), signal: bench.signal };
-    return await interleave({ ours, floor }, pace);
-  },
+  measure: (bench) => readPage(bench, "rpc"),
+};
+
+const readLibrary: Row = {
+  id: "files.read-4k-library",
+  title: "read_file of 4 KiB by the client library",
+  unit: "ms",
+  server: "cold",
+  floor: READ_FLOOR,
+  measure: (bench) => readPage(bench, "library"),
 };
 
 const grep: Row = {
@@ -93,4 +115,4 @@ const glob: Row = {
     search(bench, { tool: "glob", params: { pattern: "**/*.md" }, bare: ["find", "DIR", "-name", "*.md"] }),
 };
 
-export const FILE_ROWS = [read, grep, glob] as const;
+export const FILE_ROWS = [read, readLibrary, grep, glob] as const;

@@ -1,5 +1,13 @@
 import type { Fork, Sandbox } from "@turnbox/client";
 
+/** How a tool is called: as the one call of the protocol, or as a program of the client library does it. */
+export type Way = "rpc" | "library";
+
+/** The sandbox's name on its host. */
+export function sessionIdOf({ id }: Sandbox): string {
+  return id.slice(id.lastIndexOf(":") + 1);
+}
+
 export interface ChangeRequest {
   readonly files: number;
   /** What each holds afterwards, in one line. */
