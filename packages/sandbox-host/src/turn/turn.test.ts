@@ -263,7 +263,8 @@ describe("rollbackSession", () => {
     const { snapshot } = await turn(before, made);
     // The files of a session that was just made are known to be there.
     await using test = await before.restart();
-    const session = test.host.registry.find(made.row.id) ?? made;
+    const session = test.host.registry.find(made.row.id);
+    if (session === undefined) throw new Error("the session is gone");
     const hold = test.storage.faults.holdNext("mountHead");
     const kill = new AbortController();
     const killed = test.host

@@ -9,6 +9,7 @@ function newBoots() {
   const heard: string[] = [];
   return {
     clock,
+    boots,
     heard,
     boot: () => {
       const booting = Promise.withResolvers<void>();
@@ -28,10 +29,8 @@ function newBoots() {
 }
 
 it("is calm where nothing boots, also after a boot that failed", async () => {
-  const { clock, heard, wait } = newBoots();
-  const boots = createBoots(clock);
+  const { clock, boots, heard, wait } = newBoots();
   await expect(boots.run(() => Promise.reject(new Error("no boot")))).rejects.toThrow("no boot");
-  await boots.calm();
   wait("a");
   await clock.advance(0);
   expect(heard).toEqual(["a"]);
