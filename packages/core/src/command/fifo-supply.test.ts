@@ -1,6 +1,11 @@
 import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "@jest/globals";
+import { createFifoSupply } from "./fifo-supply.ts";
+import { SYSTEM_PATH } from "./system-path.ts";
 
 interface Observed {
   readonly room: number;
@@ -62,4 +67,31 @@ describe("programs on fifos, where descriptors run out", () => {
       expect({ room, grewBy: Math.max(0, grewBy) }).toEqual({ room, grewBy: 0 });
     }
   }, 30_000);
+});
+
+describe("the supply of fifos", () => {
+  it("makes the next batch before the last one is used up", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "turnbox-mkfifo-"));
+    const log = join(directory, "log");
+    const batches = async (): Promise<number> => (await readFile(log, "utf8")).split("\n").length - 1;
+    try {
+      // Says that it was called, and does it.
+      const program = `#!/bin/sh\necho called >> '${log}'\nPATH='${SYSTEM_PATH}' exec mkfifo "$@"\n`;
+      await writeFile(join(directory, "mkfifo"), program, { mode: 0o755 });
+      const fifos = createFifoSupply({ path: directory });
+      const take = async (): Promise<void> => {
+        const { childEnd, stream } = await fifos.take("from_child");
+        stream.destroy();
+        await childEnd.close();
+      };
+      for (let count = 0; count < 12; count += 1) await take();
+      expect(await batches()).toBe(1);
+      await take();
+      // Closes what has been made, so it waits for what is being made.
+      await fifos[Symbol.asyncDispose]();
+      expect(await batches()).toBe(2);
+    } finally {
+      await rm(directory, { recursive: true, force: true });
+    }
+  });
 });

@@ -10,8 +10,10 @@ import { SYSTEM_PATH } from "./system-path.ts";
 import { readInBlocks } from "./read-blocks.ts";
 import { pipeFailure, spawned, startFailure } from "./spawned.ts";
 
-/** How many are made by one `mkfifo`, and so how many descriptors are held in store at most. */
+/** How many are made by one `mkfifo`. */
 const BATCH = 24;
+/** Where fewer are left, the next batch is made while nobody waits for it; so many more are held in store at most. */
+const FEW = 12;
 const MKFIFO_DEADLINE_MS = 10_000;
 
 /** One direction: an end that the child is given, and a stream for this process. */
@@ -26,7 +28,8 @@ export interface FifoSupplyOptions {
   readonly aide?: Aide;
 }
 
-export interface FifoSupply {
+/** Its disposal closes what is in store; what was taken is its taker's. */
+export interface FifoSupply extends AsyncDisposable {
   /** Throws `OVERLOADED` where the system has no descriptor or process left, and holds nothing then. */
   take(direction: "to_child" | "from_child"): Promise<Fifo>;
 }
@@ -39,18 +42,23 @@ export interface FifoSupply {
  */
 export function createFifoSupply({ path = SYSTEM_PATH, aide }: FifoSupplyOptions = {}): FifoSupply {
   const ready: FileHandle[] = [];
-  let refill: Promise<void> | undefined;
+  let filling: Promise<void> | undefined;
+  const fill = async (): Promise<void> => {
+    filling ??= makeBatch((names) => runMkfifo(names, { path, aide }))
+      .then((made) => void ready.push(...made))
+      .finally(() => {
+        filling = undefined;
+      });
+    await filling;
+  };
 
   const next = async (): Promise<FileHandle> => {
     for (;;) {
       const handle = ready.shift();
+      // What fails here fails again, and is told, when somebody needs it.
+      if (ready.length < FEW && handle !== undefined) fill().catch(() => undefined);
       if (handle !== undefined) return handle;
-      refill ??= makeBatch((names) => runMkfifo(names, { path, aide }))
-        .then((made) => void ready.push(...made))
-        .finally(() => {
-          refill = undefined;
-        });
-      await refill;
+      await fill();
     }
   };
 
@@ -68,6 +76,10 @@ export function createFifoSupply({ path = SYSTEM_PATH, aide }: FifoSupplyOptions
         await childEnd.close();
         throw pipeFailure(cause);
       }
+    },
+    [Symbol.asyncDispose]: async () => {
+      await filling?.catch(() => undefined);
+      await Promise.all(ready.splice(0).map((handle) => handle.close()));
     },
   };
 }

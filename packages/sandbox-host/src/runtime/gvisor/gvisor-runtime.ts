@@ -262,6 +262,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       slots.release();
       await spares?.close();
       spares = undefined;
+      await context.fifos[Symbol.asyncDispose]();
     },
     start: async (spec, { signal }) => {
       checkId(spec.id);
