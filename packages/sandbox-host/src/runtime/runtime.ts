@@ -163,6 +163,8 @@ export interface Runtime {
   limit(id: string, limits: ContainerLimits, call: RuntimeCall): Promise<void>;
   /** Gets ready for executions like this one, as far as it can; settles when it is, and never fails. */
   anticipate(id: string, spec: ExecSpec, call: RuntimeCall): Promise<void>;
+  /** Says that no execution is to come for now: nothing is made ready in the container until one comes after all. */
+  expectNone(id: string): void;
   /**
    * Starts a process in a running container. The signal cancels the start only; use `kill` afterwards.
    *

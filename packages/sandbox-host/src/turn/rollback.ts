@@ -185,6 +185,7 @@ async function sealOld(
 ): Promise<void> {
   const { container } = session.row;
   if (container !== null) {
+    runtime.expectNone(container);
     await freeze(runtime, container, call).catch((thrown: unknown) => {
       // A sandbox that is gone writes no more.
       if (!hasReason(thrown, "SANDBOX_LOST")) throw thrown;

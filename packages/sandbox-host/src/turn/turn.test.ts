@@ -134,6 +134,18 @@ describe("rollbackSession", () => {
     expect((await turn(test, session)).turnNumber).toBe(4);
   });
 
+  it("gets the new sandbox ready for a command, and the old one for none any more", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    await test.bash(session, "write /workspace/a one");
+    const { snapshot } = await turn(test, session);
+    const old = session.row.container;
+    await rollback(test, session, snapshot?.id ?? "");
+    expect(session.row.container).not.toBe(old);
+    expect(test.runtime.anticipated).toEqual([session.row.container]);
+    expect(test.runtime.unexpected).toEqual([old]);
+  });
+
   it("draws a tree: the parent of a turn is the snapshot that its files continue from", async () => {
     await using test = await startTestHost();
     const session = await test.create();

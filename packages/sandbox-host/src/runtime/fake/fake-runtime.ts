@@ -49,6 +49,8 @@ export interface FakeRuntime extends Runtime {
   crash(id: string, cause: "lost" | "oom"): void;
   /** The containers that executions were said to come in, as often as it was said. */
   readonly anticipated: readonly string[];
+  /** Those in which none were said to come, likewise. */
+  readonly unexpected: readonly string[];
 }
 
 /** A runtime for tests of its users: programs are functions that run in this process, on the real files of the root. */
@@ -57,6 +59,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
   const machine = options.machine ?? createFakeMachine();
   const instance: FakeInstance = Symbol("instance");
   const anticipated: string[] = [];
+  const unexpected: string[] = [];
 
   const live = (id: string): FakeContainer => {
     const container = machine.get(id);
@@ -204,6 +207,8 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       await Promise.resolve();
       anticipated.push(id);
     },
+    unexpected,
+    expectNone: (id) => void unexpected.push(id),
     pause: async (id) => {
       await Promise.resolve();
       live(id).status = "paused";

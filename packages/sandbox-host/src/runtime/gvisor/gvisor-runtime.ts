@@ -292,6 +292,9 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       checkId(id);
       await slots.refill(id, spec);
     },
+    expectNone: (id) => {
+      slots.expectNone(id);
+    },
     exec: async (id, spec, { signal }) => await exec(id, spec, signal),
     spawn: async (id, spec, { signal }) => {
       checkId(id);

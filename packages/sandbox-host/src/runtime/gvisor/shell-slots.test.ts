@@ -154,6 +154,17 @@ describe("shells for calls to come", () => {
     expect(begun).toHaveLength(1);
   });
 
+  it("are not made where none are to come, until one comes after all", async () => {
+    const { slots, begun, clock } = newSupply();
+    await slots.take("c", SPEC, never);
+    slots.expectNone("c");
+    await clock.advance(1000);
+    expect(begun).toHaveLength(0);
+    await slots.take("c", SPEC, never);
+    await clock.advance(60);
+    expect(begun).toHaveLength(1);
+  });
+
   it("are made at once where calls come fast, and taken by the next call before they wait", async () => {
     const { slots, begun, clock } = newSupply();
     await slots.take("c", SPEC, never);

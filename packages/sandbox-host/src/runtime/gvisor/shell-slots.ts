@@ -39,6 +39,8 @@ export interface ShellSlots {
   take(id: string, spec: ExecSpec, signal: AbortSignal): Promise<StartedProcess | undefined>;
   /** Makes shells for calls like this one. Settles when they wait, or cannot be made; never rejects. */
   refill(id: string, spec: ExecSpec): Promise<void>;
+  /** Makes no shells for later before the next call. */
+  expectNone(id: string): void;
   /** Ends the shells of a container that wait, answers when they have ended, and makes none until it is opened again. */
   close(id: string): Promise<void>;
   open(id: string): void;
@@ -74,6 +76,7 @@ interface Room {
   wanted: number;
   calledAtMs: number;
   refill: "due" | "none";
+  expects: "calls" | "nothing";
 }
 
 const MAX_SLOTS = 64;
@@ -106,6 +109,7 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
       wanted: perContainer,
       calledAtMs: Number.NEGATIVE_INFINITY,
       refill: "none",
+      expects: "calls",
     };
     rooms.set(id, room);
     return room;
@@ -196,7 +200,7 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
     while (clock.monotonicMs() - room.calledAtMs < REFILL_DELAY_MS || room.making.size > 0);
     await options.calm();
     room.refill = "none";
-    if (rooms.get(id) === room) await refill(id, room);
+    if (rooms.get(id) === room && room.expects === "calls") await refill(id, room);
   };
 
   /** A shell for the call, with its script: one that waits, or one that is being made and waits for nobody else. */
@@ -223,6 +227,7 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
   /** Has shells made for the calls that will follow this one. */
   const provide = async (id: string, room: Room, { env }: ShellCall): Promise<void> => {
     room.env = env;
+    room.expects = "calls";
     const nowMs = clock.monotonicMs();
     const isHurried = nowMs - room.calledAtMs < HURRY_MS;
     room.calledAtMs = nowMs;
@@ -264,6 +269,10 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
       const room = roomOf(id);
       room.env = call.env;
       await refill(id, room);
+    },
+    expectNone: (id) => {
+      const room = rooms.get(id);
+      if (room !== undefined) room.expects = "nothing";
     },
     close: async (id) => {
       const room = roomOf(id);

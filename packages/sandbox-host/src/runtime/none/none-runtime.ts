@@ -220,6 +220,7 @@ export function createNoneRuntime(options: NoneRuntimeOptions): Runtime {
     // Nothing is bounded here, and nothing is slow to start.
     limit: () => Promise.resolve(),
     anticipate: () => Promise.resolve(),
+    expectNone: () => undefined,
     pause: async (id) => {
       await bringTo(id, "paused");
     },
