@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Sandbox } from "@turnbox/client";
+import { BareRead } from "../floor/bare-read.ts";
 import { command } from "../run/command.ts";
 import type { Bench } from "../run/bench.ts";
 import type { Measured, Row } from "../row.ts";
@@ -57,21 +58,41 @@ async function search(bench: Bench, { tool, params, bare: [program, ...args] }: 
   return await interleave({ ours, floor }, { count: bench.count(20, 3), signal: bench.signal });
 }
 
-/** A file of a page, read in one of the two ways, and an empty call, in turns. */
+const PAGE = LINE.repeat(Math.floor((4 * KIB) / LINE.length));
+
+/** A read and an empty call, in turns. */
+async function readAndEmpty(
+  { count, signal }: Bench,
+  { read, empty }: { readonly read: () => Promise<unknown>; readonly empty: () => Promise<unknown> },
+): Promise<Measured> {
+  const sides = { ours: () => timed(read), floor: () => timed(empty) };
+  return await interleave(sides, { count: count(500, 50), warmUp: count(WARM_UP, 50), signal });
+}
+
+/** A file of a page, read in one of the two ways. */
 async function readPage(bench: Bench, way: Way): Promise<Measured> {
   const { turnbox, host } = bench.server();
   await using sandbox = await turnbox.create();
   const path = "page.txt";
-  await sandbox.files.write(path, LINE.repeat(Math.floor((4 * KIB) / LINE.length)));
+  await sandbox.files.write(path, PAGE);
   const call = { sessionId: sessionIdOf(sandbox), toolName: "read_file", params: { path } };
   const read = {
     rpc: () => host.tools.executeTool({ ...call, toolCallId: randomUUID() }),
     library: () => sandbox.tool("read_file", { path }),
   }[way];
   const health = bench.server().health();
-  const sides = { ours: () => timed(read), floor: () => timed(() => health.check({})) };
-  const pace = { count: bench.count(500, 50), warmUp: bench.count(WARM_UP, 50), signal: bench.signal };
-  return await interleave(sides, pace);
+  return await readAndEmpty(bench, { read, empty: () => health.check({}) });
+}
+
+/** The same page in the same pool, read by next to nothing. */
+async function readPageBarely(bench: Bench): Promise<Measured> {
+  const zfs = await bench.zfs();
+  const path = join(zfs.path, "workspace/page.txt");
+  await writeFile(path, PAGE);
+  using bare = await BareRead.open();
+  const shown = await bare.read(path);
+  if (!shown.startsWith("     1\tthe quick")) throw new Error(`the bare server shows something else: ${shown}`);
+  return await readAndEmpty(bench, { read: () => bare.read(path), empty: () => bare.empty() });
 }
 
 const READ_FLOOR = "an empty unary RPC (grpc.health.v1 Check) to the same host";
@@ -95,6 +116,16 @@ const readLibrary: Row = {
   measure: (bench) => readPage(bench, "library"),
 };
 
+/** What the bar of read_file is to be seen beside: how much of it is ours. */
+const readBare: Row = {
+  id: "files.read-4k-bare",
+  title: "the same file by a bare Connect server and a bare worker process",
+  unit: "ms",
+  server: "cold",
+  floor: "an empty unary RPC to the same bare server",
+  measure: readPageBarely,
+};
+
 const grep: Row = {
   id: "files.grep",
   title: "grep over a tree of 100 MB, one match",
@@ -115,4 +146,4 @@ const glob: Row = {
     search(bench, { tool: "glob", params: { pattern: "**/*.md" }, bare: ["find", "DIR", "-name", "*.md"] }),
 };
 
-export const FILE_ROWS = [read, readLibrary, grep, glob] as const;
+export const FILE_ROWS = [read, readLibrary, readBare, grep, glob] as const;
