@@ -12,6 +12,8 @@ import { ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 const worker = spawn(process.execPath, ["--no-warnings", join(import.meta.dirname, "read-worker.ts")], {
   stdio: ["pipe", "pipe", "inherit"],
 });
+// Its caller is told, who would wait for ever.
+worker.on("exit", () => process.exit(1));
 let answer: (text: string) => void = () => undefined;
 worker.stdout.on("data", (bytes: Buffer) => {
   answer(bytes.toString("utf8"));

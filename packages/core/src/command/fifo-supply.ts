@@ -55,10 +55,13 @@ export function createFifoSupply({ path = SYSTEM_PATH, aide }: FifoSupplyOptions
   const next = async (): Promise<FileHandle> => {
     for (;;) {
       const handle = ready.shift();
+      if (handle === undefined) {
+        await fill();
+        continue;
+      }
       // What fails here fails again, and is told, when somebody needs it.
-      if (ready.length < FEW && handle !== undefined) fill().catch(() => undefined);
-      if (handle !== undefined) return handle;
-      await fill();
+      if (ready.length < FEW) fill().catch(() => undefined);
+      return handle;
     }
   };
 

@@ -41,6 +41,17 @@ export function execSuite(started: () => Started, traits: RuntimeTraits): void {
     });
   });
 
+  it("runs what comes all the same, whatever was said to come", async () => {
+    const { runtime, programs, id } = setup();
+    const printing = programs.prints({ stdout: "x", stderr: "", exitCode: 0 });
+    runtime.expectNone("nothing-of-the-name");
+    runtime.expectNone(id);
+    expect((await run(runtime, id, printing)).stdout.toString()).toBe("x");
+    await runtime.anticipate(id, execSpec(printing), call);
+    expect((await run(runtime, id, printing)).stdout.toString()).toBe("x");
+    expect(await runtime.processes(id, call)).toBe(0);
+  });
+
   it("takes a program's own exit code 128 for what it is", async () => {
     const { runtime, programs, id } = setup();
     const { exit } = await run(runtime, id, programs.prints({ stdout: "", stderr: "", exitCode: 128 }));
