@@ -116,8 +116,8 @@ describe("a directory that is exchanged with a link out, again and again (D16)",
       const counts = new Map<string, number>();
       const count = (outcome: string): void => void counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
       const read = (): string => {
-        using file = walk.open("d/f");
-        return readFileSync(file.descriptor, "utf8");
+        using own = createWalk(join(base, "root"));
+        return readFileSync(own.open("d/f").descriptor, "utf8");
       };
       const write = (): string => {
         perform((context) => OPERATIONS.writeFile(context, { path: "d/f", mode: null, parents: "expect" }), "inside");

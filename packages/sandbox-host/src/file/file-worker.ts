@@ -1,6 +1,6 @@
 import { FileFailure, toFileFailure } from "./failure.ts";
 import { createBlockingReader, type FromWorker, MAX_TEXT_CHARACTERS, type ToWorker, writeFrameSync } from "./frame.ts";
-import { OPERATIONS, type Operation } from "./operation.ts";
+import { OPERATIONS, type Operation, type OperationContext } from "./operation.ts";
 import { createWalk } from "./walk.ts";
 
 /**
@@ -21,8 +21,10 @@ for (let frame = nextFrame(); frame !== null; frame = nextFrame()) {
 
 async function work(job: Job): Promise<void> {
   const body = createBody(job);
+  // What the operation opened is closed when its answer is on its way: the storage's daemon is told of each file that is.
+  using walk = createWalk(job.root, { device: job.device ?? undefined });
   try {
-    sendOutput((await perform(job, body.pieces)) ?? null);
+    sendOutput((await perform(job, { walk, body: body.pieces })) ?? null);
   } catch (thrown) {
     const { reason, message, metadata } = toFileFailure(thrown);
     const detail = reason === "INTERNAL" && thrown instanceof Error ? (thrown.stack ?? thrown.message) : "";
@@ -32,14 +34,12 @@ async function work(job: Job): Promise<void> {
   body.drain();
 }
 
-async function perform(job: Job, body: () => Iterable<Buffer>): Promise<unknown> {
+async function perform(job: Job, given: Pick<OperationContext, "walk" | "body">): Promise<unknown> {
   const operations: Readonly<Record<string, Operation<never, unknown>>> = OPERATIONS;
   const operation = operations[job.name];
   if (operation === undefined) throw new Error(`no operation ${job.name}`);
-  using walk = createWalk(job.root, { device: job.device ?? undefined });
   const context = {
-    walk,
-    body,
+    ...given,
     send: (bytes: Uint8Array, about: unknown = null) => {
       send({ kind: "piece", about }, bytes);
     },

@@ -1,4 +1,4 @@
-import { SandboxError } from "@turnbox/core";
+import { type Deadline, SandboxError } from "@turnbox/core";
 import type { Frame, FromWorker, ToWorker } from "./frame.ts";
 import type { Lease } from "./lane.ts";
 
@@ -20,23 +20,31 @@ export interface JobRun<Output> extends Disposable {
 const UNDO_MS = 1000;
 
 /**
- * Does a job on a leased worker. `signal` ends it at any time, also where nobody asks for the next piece any more; with a
- * body the worker is told first, so that it can take back what it began.
+ * Does a job on a leased worker. The deadline, which ends with the job, ends it at any time, also where nobody asks for the next
+ * piece any more; with a body the worker is told first, so that it can take back what it began.
  */
 export function startJob<Output>(
   lease: Lease,
   job: Extract<ToWorker, { kind: "job" }>,
-  { signal, body }: { readonly signal: AbortSignal; readonly body: AsyncIterable<Uint8Array> | undefined },
+  { deadline, body }: { readonly deadline: Deadline; readonly body: AsyncIterable<Uint8Array> | undefined },
 ): JobRun<Output> {
   const { worker } = lease;
+  const { signal } = deadline;
   let isOver = false;
   let output: { readonly value: Output } | undefined;
   let bodyFailure: { readonly thrown: unknown } | undefined;
 
-  const discard = (): void => {
+  const giveBack = (how: "release" | "discard"): void => {
+    deadline[Symbol.dispose]();
+    lease[how]();
+  };
+  const end = (): void => {
     isOver = true;
     signal.removeEventListener("abort", onAbort);
-    lease.discard();
+  };
+  const discard = (): void => {
+    end();
+    giveBack("discard");
   };
   const onAbort = (): void => {
     if (isOver) return;
@@ -71,10 +79,19 @@ export function startJob<Output>(
 
   /** The worker is free when it has heard the end of the body too; what answers has heard all of its job. */
   const finish = (): void => {
-    isOver = true;
-    signal.removeEventListener("abort", onAbort);
-    if (pumped === undefined) lease.release();
-    else pumped.then(lease.release, lease.discard);
+    end();
+    if (pumped === undefined) {
+      giveBack("release");
+      return;
+    }
+    pumped.then(
+      () => {
+        giveBack("release");
+      },
+      () => {
+        giveBack("discard");
+      },
+    );
   };
 
   const settle = (frame: Frame<FromWorker> | null): Piece | null => {

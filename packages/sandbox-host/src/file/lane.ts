@@ -32,6 +32,8 @@ export interface LaneStats {
  * for too much leaves one to the others. A killed worker that does not die is left behind and counted; its place is free.
  */
 export interface Lane extends AsyncDisposable {
+  /** A worker that is free now. */
+  free(root: string): Lease | undefined;
   /** Waits for a worker. `OVERLOADED` where too many wait, `STORAGE_UNAVAILABLE` where too many were left behind. */
   take(root: string, call: { readonly signal: AbortSignal }): Promise<Lease>;
   stats(): LaneStats;
@@ -133,7 +135,13 @@ export function createLane(start: () => Promise<WorkerProcess>, limits: LaneLimi
     }
   };
 
+  const free = (root: string): Lease | undefined => {
+    const worker = waiting.length === 0 && !isClosed && hasRoom(root) ? idle.pop() : undefined;
+    return worker === undefined ? undefined : leaseOf(worker, root);
+  };
+
   return {
+    free,
     take: async (root, { signal }) => {
       signal.throwIfAborted();
       if (isClosed) throw new SandboxError("SHUTTING_DOWN", "the host is stopping");
@@ -142,8 +150,8 @@ export function createLane(start: () => Promise<WorkerProcess>, limits: LaneLimi
       if (left.size >= MAX_LEFT) {
         throw new SandboxError("STORAGE_UNAVAILABLE", "too many file operations hang", { admitted: "no" });
       }
-      const free = waiting.length === 0 && hasRoom(root) ? idle.pop() : undefined;
-      if (free !== undefined) return leaseOf(free, root);
+      const found = free(root);
+      if (found !== undefined) return found;
       return await new Promise<Lease>((resolve, reject) => {
         const onAbort = (): void => {
           const at = waiting.indexOf(waiter);

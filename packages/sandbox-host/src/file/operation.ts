@@ -19,8 +19,11 @@ import type { Walk } from "./walk.ts";
  * calls it with `workers.run("name", ...)`, typed by this table.
  */
 export const OPERATIONS = {
-  /** Does nothing: measures the way. */
-  nothing: (): null => null,
+  /** Looks whether the root is there, and does nothing. */
+  nothing: ({ walk }: OperationContext): null => {
+    walk.assertThere();
+    return null;
+  },
   /** The filesystem that the root is on. */
   device: ({ walk }: OperationContext): number => walk.device,
   journal: journalOperation,

@@ -31,8 +31,8 @@ afterEach(() => {
 });
 
 function read(path: string): string {
-  using file = walk.open(path);
-  return readFileSync(file.descriptor, "utf8");
+  using own = createWalk(root);
+  return readFileSync(own.open(path).descriptor, "utf8");
 }
 
 function write(path: string, text: string): void {
@@ -167,6 +167,7 @@ describe("the walk through a session's files (D16)", () => {
 
   it("closes everything that it opened, whatever happens", () => {
     symlinkSync("loop", join(root, "workspace/loop"));
+    walk.directory("dir")[Symbol.dispose]();
     const before = openDescriptors();
     for (let n = 0; n < 50; n += 1) {
       read("dir/../dir/legal");
@@ -177,8 +178,32 @@ describe("the walk through a session's files (D16)", () => {
   });
 
   it("refuses a root whose filesystem is another one than it was", () => {
-    expect(() => createWalk(root, { device: walk.device + 1 })).toThrow(/not there/);
-    createWalk(root, { device: walk.device })[Symbol.dispose]();
+    using same = createWalk(root, { device: walk.device });
+    using other = createWalk(root, { device: walk.device + 1 });
+    const before = openDescriptors();
+    expect(() => other.device).toThrow(/not there/);
+    expect(() => {
+      other.assertThere();
+    }).toThrow(/not there/);
+    expect(() => other.find("dir/legal")).toThrow(/not there/);
+    expect(() => other.open("dir/legal")).toThrow(/not there/);
+    expect(openDescriptors()).toBe(before);
+    expect(readFileSync(same.open("dir/legal").descriptor, "utf8")).toBe("legal");
+  });
+
+  it("says that the root is not there, not the file, where a head was unmounted", () => {
+    using gone = createWalk(join(base, "unmounted"));
+    expect(reasonOf(() => gone.open("dir/legal"))).toBe("STORAGE_UNAVAILABLE");
+    using empty = createWalk(join(base, "outside"), { device: walk.device + 1 });
+    expect(reasonOf(() => empty.open("canary"))).toBe("STORAGE_UNAVAILABLE");
+  });
+
+  it("opens files in a root and with names that are not ASCII", () => {
+    const elsewhere = join(base, "wurzel-ü");
+    mkdirSync(join(elsewhere, "workspace/größe"), { recursive: true });
+    writeFileSync(join(elsewhere, "workspace/größe/日本"), "there");
+    using inner = createWalk(elsewhere);
+    expect(readFileSync(inner.open("größe/日本").descriptor, "utf8")).toBe("there");
   });
 });
 

@@ -1,6 +1,16 @@
-import { closeSync, constants, fstatSync, openSync, readlinkSync, type Stats } from "node:fs";
+import { closeSync, fstatSync, openSync, readlinkSync } from "node:fs";
 import { errnoCode, FileFailure, notFound, refused, toFileFailure } from "./failure.ts";
-import { type BytePath, componentsOf, parsePath, toText } from "./path.ts";
+import {
+  bytePath,
+  closing,
+  ENTER,
+  NOT_FILES,
+  type OpenFile,
+  openRegular,
+  openStraight,
+  type OwnedFile,
+} from "./open-file.ts";
+import { type BytePath, componentsOf, parsePath } from "./path.ts";
 
 /**
  * A walk through the files of a session that nobody inside can lead out of it, whatever is renamed or linked meanwhile.
@@ -15,6 +25,8 @@ import { type BytePath, componentsOf, parsePath, toText } from "./path.ts";
 export interface Walk extends Disposable {
   /** The filesystem that the root is on. */
   readonly device: number;
+  /** Throws where the root is not there. Whoever looks for a file in it is told as well. */
+  assertThere(): void;
   /**
    * The directory and the name that a path ends in; the name may not exist. `leaf` says what happens to a link at the
    * end: `follow` (default) or `keep`. `field` names the path's field in refusals; default "path".
@@ -22,7 +34,7 @@ export interface Walk extends Disposable {
   find(path: string, options?: FindOptions): Place;
   /** A directory, with links followed. */
   directory(path: string, options?: { readonly field?: string }): Directory;
-  /** A regular file for reading, with links followed. */
+  /** A regular file for reading, with links followed. It is the walk's, and closed with it. */
   open(path: string, options?: { readonly field?: string }): OpenFile;
 }
 
@@ -53,16 +65,8 @@ export interface Directory extends Disposable {
   at(name: BytePath): Buffer;
   /** A directory in it, never through a link; the caller owns it. Throws the system's ENOTDIR where it is none. */
   enter(name: BytePath): Directory;
-  /** A regular file in it, never through a link. The system's ELOOP where it is a link. */
-  open(name: BytePath): OpenFile;
-}
-
-/** A regular file, held for reading. */
-export interface OpenFile extends Disposable {
-  readonly descriptor: number;
-  readonly path: BytePath;
-  /** As it was when it was opened. */
-  readonly stats: Stats;
+  /** A regular file in it, never through a link; the caller owns it. The system's ELOOP where it is a link. */
+  open(name: BytePath): OwnedFile;
 }
 
 const MAX_LINKS = 40;
@@ -70,28 +74,17 @@ const MAX_LINKS = 40;
 const MAX_DEPTH = 2048;
 /** How often what changes under the walk is looked at again. */
 const MAX_LOOKS = 16;
-/** Not in node's constants: a descriptor that only marks a place. */
-const O_PATH = 0o10000000;
-const ENTER = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-/** Opening a FIFO does not wait, a link is not followed. */
-const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
-/** The sandbox makes these itself; what the session's files have there is not what is seen inside. */
-const NOT_FILES: ReadonlySet<BytePath> = new Set(["proc", "sys", "dev"]);
-
 /**
  * `root` is a directory of this machine that nobody inside can replace. Where `device` is given, it has to be on that
- * filesystem still: an unmounted head leaves an empty directory, which is nobody's.
+ * filesystem still: an unmounted head leaves an empty directory, which is nobody's. It is looked at when it is needed.
  */
 export function createWalk(root: string, { device }: { readonly device?: number | undefined } = {}): Walk {
-  const top = openRoot(root);
-  const actual = fstatSync(top).dev;
-  if (device !== undefined && device !== actual) {
-    closeSync(top);
-    throw rootLost("another filesystem is there");
-  }
+  let top: Top | undefined;
+  const topOf = (): Top => (top ??= openTop(root, device));
+  const opened: OwnedFile[] = [];
 
   const find = (path: string, { field = "path", leaf = "follow" }: FindOptions = {}): Place => {
-    const trail = createTrail(top);
+    const trail = createTrail(topOf().descriptor);
     try {
       return trail.end(walkAlong(trail, parsePath(field, path), { leaf, shown: path }));
     } catch (thrown) {
@@ -115,14 +108,39 @@ export function createWalk(root: string, { device }: { readonly device?: number 
   };
 
   return {
-    device: actual,
+    get device() {
+      return topOf().device;
+    },
+    assertThere: () => void topOf(),
     find,
     directory: (path, { field = "path" } = {}) => openAt(path, field, ({ directory, name }) => directory.enter(name)),
-    open: (path, { field = "path" } = {}) => openAt(path, field, ({ directory, name }) => directory.open(name)),
+    open: (path, { field = "path" } = {}) => {
+      const file =
+        openStraight(root, device, parsePath(field, path)) ??
+        openAt(path, field, ({ directory, name }) => directory.open(name));
+      opened.push(file);
+      return file;
+    },
     [Symbol.dispose]: () => {
-      closeSync(top);
+      for (const file of opened.splice(0)) file[Symbol.dispose]();
+      if (top !== undefined) closeSync(top.descriptor);
+      top = undefined;
     },
   };
+}
+
+/** The root, held. */
+interface Top {
+  readonly descriptor: number;
+  readonly device: number;
+}
+
+function openTop(root: string, expected: number | undefined): Top {
+  const descriptor = openRoot(root);
+  const { dev } = fstatSync(descriptor);
+  if (expected === undefined || expected === dev) return { descriptor, device: dev };
+  closeSync(descriptor);
+  throw rootLost("another filesystem is there");
 }
 
 function openRoot(root: string): number {
@@ -288,7 +306,7 @@ export function joinPath(directory: BytePath, name: BytePath): BytePath {
 
 function directoryAt(descriptor: number, path: BytePath, release: () => void): Directory {
   const self = `/proc/self/fd/${descriptor}`;
-  const at = (name: BytePath): Buffer => Buffer.from(`${self}/${name}`, "latin1");
+  const at = (name: BytePath): Buffer => bytePath(self, name);
   return {
     descriptor,
     path,
@@ -301,28 +319,5 @@ function directoryAt(descriptor: number, path: BytePath, release: () => void): D
     },
     open: (name) => openRegular(at(name), joinPath(path, name)),
     [Symbol.dispose]: release,
-  };
-}
-
-function openRegular(at: Buffer, path: BytePath): OpenFile {
-  const descriptor = openSync(at, READ);
-  const release = closing(descriptor);
-  try {
-    const stats = fstatSync(descriptor);
-    if (stats.isDirectory()) throw refused(toText(path), "it is a directory");
-    if (!stats.isFile()) throw refused(toText(path), "it is no regular file");
-    return { descriptor, path, stats, [Symbol.dispose]: release };
-  } catch (thrown) {
-    release();
-    throw thrown;
-  }
-}
-
-function closing(descriptor: number): () => void {
-  let isOpen = true;
-  return () => {
-    if (!isOpen) return;
-    isOpen = false;
-    closeSync(descriptor);
   };
 }

@@ -31,7 +31,9 @@ export async function startWorkerProcess(options: {
   readonly nodePath: string;
 }): Promise<WorkerProcess> {
   const args = [`--max-old-space-size=${MAX_HEAP_MIB}`, "--max-semi-space-size=2", "--no-warnings", WORKER];
-  const child = await options.runner.start({ command: options.nodePath, args, cwd: "/", deadlineMs: LIFETIME_MS });
+  // Real pipes: what comes through them is read into one buffer for all, not into one of 64 KiB that is made for it.
+  const spec = { command: options.nodePath, args, cwd: "/", deadlineMs: LIFETIME_MS, stdio: "fifos" } as const;
+  const child = await options.runner.start(spec);
   const complaint = keepStart(child.stderr);
   child.stdout.on("error", () => undefined);
   const frames = createFrameReader(child.stdout);

@@ -80,8 +80,9 @@ export function createFileWorkers({
     { root, device, input, body, deadlineMs, lane = "quick" },
     call,
   ) => {
+    call.signal.throwIfAborted();
     const deadline = createDeadline({ clock, ms: deadlineMs ?? DEFAULT_DEADLINE_MS, signal: call.signal });
-    const lease = await takeUntil(deadline, lanes[lane].take(root, deadline));
+    const lease = lanes[lane].free(root) ?? (await takeUntil(deadline, lanes[lane].take(root, deadline)));
     const job = {
       kind: "job",
       name,
@@ -90,7 +91,7 @@ export function createFileWorkers({
       input,
       body: body === undefined ? "none" : "follows",
     } as const;
-    return startJob<OutputOf<typeof name>>(lease, job, { signal: deadline.signal, body });
+    return startJob<OutputOf<typeof name>>(lease, job, { deadline, body });
   };
 
   return {
@@ -116,20 +117,12 @@ export function createFileWorkers({
   };
 }
 
-/** A lease whose end is the end of its deadline too. */
+/** A deadline without a worker is over. */
 async function takeUntil(deadline: Disposable, taking: Promise<Lease>): Promise<Lease> {
-  const over = (): void => {
-    deadline[Symbol.dispose]();
-  };
   try {
-    const { worker, release, discard } = await taking;
-    const ending = (end: () => void) => (): void => {
-      over();
-      end();
-    };
-    return { worker, release: ending(release), discard: ending(discard) };
+    return await taking;
   } catch (thrown) {
-    over();
+    deadline[Symbol.dispose]();
     throw thrown;
   }
 }

@@ -5,7 +5,8 @@ import { errnoCode, invalidField, notFound } from "../failure.ts";
 import { namesIn } from "../names.ts";
 import type { OperationContext } from "../operation.ts";
 import { toText } from "../path.ts";
-import type { Directory, OpenFile } from "../walk.ts";
+import type { OpenFile } from "../open-file.ts";
+import type { Directory } from "../walk.ts";
 import { archiveHeader, BLOCK_BYTES, paddingOf } from "../archive/header.ts";
 
 export interface PackInput {

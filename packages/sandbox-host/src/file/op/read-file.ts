@@ -19,7 +19,7 @@ export function readFile(
   { walk, send }: OperationContext,
   { path, offset, limitBytes }: ReadInput,
 ): { readonly bytes: number } {
-  using file = walk.open(path);
+  const file = walk.open(path);
   send(new Uint8Array(), toEntry(file.path, file.stats));
   const endAt = Math.min(file.stats.size, offset + (limitBytes ?? Number.MAX_SAFE_INTEGER));
   const buffer = Buffer.allocUnsafe(PIECE_BYTES);

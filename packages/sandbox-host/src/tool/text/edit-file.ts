@@ -39,7 +39,7 @@ export function editFile(walk: Walk, request: EditFileRequest): TextOutcome {
 }
 
 function readAll(walk: Walk, path: string): { readonly bytes: Buffer; readonly name: string; readonly stats: Stats } {
-  using file = walk.open(path);
+  const file = walk.open(path);
   return { bytes: readWhole(file, MAX_EDIT_BYTES), name: shownPlace(file.path), stats: file.stats };
 }
 

@@ -34,14 +34,26 @@ const BINARIES: readonly (readonly [Buffer, what: string])[] = [
   [ascii("\xfe\xff"), "UTF-16 text"],
 ];
 
+/** Most files begin with none of these. */
+const FIRST_BYTES: ReadonlySet<number | undefined> = new Set(
+  [...IMAGES.map(([{ bytes }]) => bytes), ...BINARIES.map(([bytes]) => bytes)].map(([first]) => first),
+);
+
 /** What a file is, by its first bytes. Text is what has no NUL byte there. */
 export function fileKindOf(start: Buffer): FileKind {
+  return (FIRST_BYTES.has(start[0]) ? magicKindOf(start) : undefined) ?? plainKindOf(start);
+}
+
+function magicKindOf(start: Buffer): FileKind | undefined {
   const image = IMAGES.find(
     ([{ bytes, then }]) => has(start, bytes) && (then === undefined || has(start, then.bytes, then.at)),
   );
   if (image !== undefined) return { kind: "image", mediaType: image[1] };
   const binary = BINARIES.find(([magic]) => has(start, magic));
-  if (binary !== undefined) return { kind: "binary", what: binary[1] };
+  return binary === undefined ? undefined : { kind: "binary", what: binary[1] };
+}
+
+function plainKindOf(start: Buffer): FileKind {
   return start.includes(0) ? { kind: "binary", what: "binary data" } : { kind: "text" };
 }
 
@@ -50,7 +62,6 @@ export function isBinary(start: Buffer): boolean {
   return start.subarray(0, SNIFF_BYTES).includes(0);
 }
 
-/** Most files differ in the first byte, which is looked at by itself. */
 function has(start: Buffer, magic: Buffer, at = 0): boolean {
-  return start[at] === magic[0] && start.subarray(at, at + magic.length).equals(magic);
+  return start.subarray(at, at + magic.length).equals(magic);
 }

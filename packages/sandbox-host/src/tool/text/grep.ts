@@ -1,5 +1,6 @@
 import { readSync } from "node:fs";
-import type { OpenFile, Walk } from "../../file/walk.ts";
+import type { OpenFile } from "../../file/open-file.ts";
+import type { Walk } from "../../file/walk.ts";
 import { errnoCode } from "../../file/failure.ts";
 import { toText } from "../../file/path.ts";
 import { isBinary } from "./file-kind.ts";
@@ -60,7 +61,7 @@ export function grep(walk: Walk, request: GrepRequest): TextOutcome {
   };
   if (isDirectory(walk, request.path)) searchTree(walk, request, { report, searchIn });
   else {
-    using file = walk.open(request.path);
+    const file = walk.open(request.path);
     searchIn(file);
   }
   return done(textOf(report));

@@ -1,4 +1,4 @@
-import type { OpenFile } from "../../file/walk.ts";
+import type { OpenFile } from "../../file/open-file.ts";
 import { readAt } from "./read-bytes.ts";
 
 /** A part of a file's lines. */
@@ -59,12 +59,13 @@ function smallWindow(
   bytes: Buffer,
   { first, limit }: { readonly first: number; readonly limit: number },
 ): Window | null {
-  const all = bytes.toString("utf8").split("\n");
+  const text = bytes.toString("utf8");
+  const all = text.split("\n");
   // What follows the last line's end is no line.
   if (all.at(-1) === "") all.pop();
   const asked = all.slice(first - 1, first - 1 + limit);
   if (asked.some(({ length }) => length > MAX_LINE_CHARACTERS)) return null;
-  const crlfLines = asked.filter((line) => line.endsWith("\r")).length;
+  const crlfLines = text.includes("\r") ? asked.filter((line) => line.endsWith("\r")).length : 0;
   return {
     lines: crlfLines === 0 ? asked : asked.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line)),
     totalLines: all.length,

@@ -1,6 +1,6 @@
 import { readSync } from "node:fs";
 import { FileFailure } from "../../file/failure.ts";
-import type { OpenFile } from "../../file/walk.ts";
+import type { OpenFile } from "../../file/open-file.ts";
 import { bytesOf } from "./outcome.ts";
 
 /** Fills the buffer from this position on; fewer bytes than it holds only at the end of the file. */

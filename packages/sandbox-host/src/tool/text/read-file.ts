@@ -1,4 +1,5 @@
-import type { OpenFile, Walk } from "../../file/walk.ts";
+import type { OpenFile } from "../../file/open-file.ts";
+import type { Walk } from "../../file/walk.ts";
 import { fileKindOf, SNIFF_BYTES } from "./file-kind.ts";
 import { readChunk, readLines, type Window } from "./lines.ts";
 import { bytesOf, counted, done, refused, type TextOutcome } from "./outcome.ts";
@@ -16,7 +17,7 @@ export const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
 
 /** Shows a part of a text file with line numbers, an image as an image, and of other files what they are. */
 export function readFile(walk: Walk, request: ReadFileRequest): TextOutcome {
-  using file = walk.open(request.path);
+  const file = walk.open(request.path);
   const start = readChunk(file, 0);
   const kind = fileKindOf(start.subarray(0, SNIFF_BYTES));
   const name = shownPlace(file.path);

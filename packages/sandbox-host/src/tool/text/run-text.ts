@@ -40,9 +40,9 @@ export function createRunText(deps: { readonly files: SessionFiles; readonly clo
     });
     try {
       const job = { input: { tool, parameters }, deadlineMs };
-      const written = session.writes.begin();
+      const written = tool === "write_file" ? session.writes.begin() : undefined;
       const outcome = await files.run(session, "textTool", job, { signal: kill });
-      if (tool === "write_file" && !outcome.isError) written();
+      if (!outcome.isError) written?.();
       return toResult(outcome, "exited");
     } catch (thrown) {
       // Whether a write that was killed has happened is not known, and is not told as if it were.
