@@ -34,8 +34,7 @@ const server = createServer(
         executeTool: async ({ toolCallId, params }) => {
           const path = params?.["path"];
           if (typeof path !== "string") throw new TypeError("no path");
-          const text = await read(path);
-          return { toolCallId, content: text, blocks: [{ block: { case: "text", value: { text } } }] };
+          return { toolCallId, content: await read(path) };
         },
       });
     },

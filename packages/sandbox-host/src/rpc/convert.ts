@@ -138,7 +138,7 @@ export function toWireResult(callId: string, { result, from }: LedgerAnswer): Ex
   const init: MessageInitShape<typeof ExecuteToolResponseSchema> = {
     toolCallId: callId,
     content: result.content,
-    blocks: (result.blocks ?? [{ kind: "text", text: result.content }]).map((block) => ({
+    blocks: (result.blocks ?? []).map((block) => ({
       block:
         block.kind === "text"
           ? { case: "text", value: { text: block.text } }

@@ -94,7 +94,7 @@ function toView(sandboxId: string, response: ExecuteToolResponse) {
     sandboxId,
     toolCallId,
     content,
-    blocks: blocks.map(toBlock),
+    blocks: blocks.length === 0 ? [{ type: "text", text: content }] : blocks.map(toBlock),
     isError,
     exitCode: exitCode ?? null,
     reason: exitReasonWord(response),

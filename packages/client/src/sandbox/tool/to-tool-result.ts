@@ -23,7 +23,7 @@ export function toToolResult(response: ExecuteToolResponse): ToolResult {
   return {
     toolCallId,
     content,
-    blocks: blocks.flatMap(toBlock),
+    blocks: blocks.length === 0 ? [{ type: "text", text: content }] : blocks.flatMap(toBlock),
     isError,
     exitCode,
     exitReason: REASONS.get(exitReason),
