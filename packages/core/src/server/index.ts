@@ -11,7 +11,7 @@ export { type Failure, toFailure } from "./failure.ts";
 export { createHealthBoard, type HealthBoard, type ServiceStatus } from "./health.ts";
 export type { HttpHandler, HttpRequest, HttpResponse } from "./http-handler.ts";
 export { DEFAULT_DEADLINE_LIMITS, type DeadlineLimits } from "./interceptors/deadline-interceptor.ts";
-export { type BodyLimits, DEFAULT_BODY_LIMITS } from "./limit-body.ts";
+export { type BodyLimits, DEFAULT_BODY_LIMITS } from "./read-body.ts";
 export { type ListeningServer, type ListenOptions, listen, type TlsMaterial } from "./listen.ts";
 export { DEFAULT_LISTEN_LIMITS, type ListenLimits } from "./listen-limits.ts";
 export { methodFacts } from "./method-facts.ts";

@@ -56,6 +56,7 @@ export function createRequestGate({
   };
 
   return (context) => {
+    shareEnd(context);
     const requestId = requestIdFrom(context.requestHeader.get(REQUEST_ID_HEADER));
     setRequestId(context, requestId);
     context.responseHeader.set(REQUEST_ID_HEADER, requestId);
@@ -67,6 +68,23 @@ export function createRequestGate({
       throw answer;
     }
   };
+}
+
+/** One for all calls, which nobody sees. */
+const OVER = new DOMException("the call is over", "AbortError");
+
+/**
+ * Connect ends the signal of a call that it answers without a reason, and Node makes one for it: an error, with the stack of
+ * that moment, in each call.
+ */
+function shareEnd(context: HandlerContext): void {
+  if (!("abort" in context) || typeof context.abort !== "function") return;
+  const abort = context.abort as (reason: unknown) => void;
+  Object.assign(context, {
+    abort: (reason: unknown = OVER) => {
+      abort(reason);
+    },
+  });
 }
 
 /** On whose account a public call goes: a token is not needed, but keeps its holder's room apart from everybody's. */

@@ -1,5 +1,5 @@
 import type { OutgoingHttpHeaders } from "node:http";
-import { constants } from "node:http2";
+import { constants, type ServerHttp2Stream } from "node:http2";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import type { HttpRequest, HttpResponse } from "./http-handler.ts";
 import type { WireForms } from "./wire-form.ts";
@@ -32,17 +32,16 @@ export async function writeResponse(
   response.on("error", endBody);
   try {
     // Handlers may set headers until their first message, so the head waits for it.
-    let piece = await body?.next();
+    const first = await body?.next();
     if (isGone(response)) return;
     refuseRestOfBody(options.request, response);
-    response.writeHead(answer.status, toNodeHeaders(answer.header));
-    for (; piece?.done === false; piece = await body?.next()) {
-      if (!writePiece(response, piece.value, options.forms)) await drained(response, options.stalledReaderMs);
-      if (isGone(response)) return;
+    const target = writeHead(response, answer);
+    if (first?.done === false && isWhole(first.value, answer, target)) {
+      endRequest(options, response);
+      target.end(first.value);
+    } else {
+      await writePieces({ first, body, target, trailer: answer.trailer }, response, options);
     }
-    if (answer.trailer !== undefined) response.addTrailers(toNodeHeaders(answer.trailer));
-    endRequest(options, response);
-    response.end();
   } catch (thrown) {
     // The connection may end between the look and the write.
     if (!isGone(response)) throw thrown;
@@ -51,15 +50,65 @@ export async function writeResponse(
   }
 }
 
+interface Pieces {
+  readonly first: IteratorResult<Uint8Array> | undefined;
+  /** What comes after the first. */
+  readonly body: AsyncIterator<Uint8Array> | undefined;
+  readonly target: Target;
+  readonly trailer: Headers | undefined;
+}
+
+async function writePieces(
+  { first, body, target, trailer }: Pieces,
+  response: HttpResponse,
+  options: WriteOptions,
+): Promise<void> {
+  for (let piece = first; piece?.done === false; piece = await body?.next()) {
+    if (!writePiece(target, piece.value, options.forms)) await drained(response, options.stalledReaderMs);
+    if (isGone(response)) return;
+  }
+  if (trailer !== undefined) response.addTrailers(toNodeHeaders(trailer));
+  endRequest(options, response);
+  target.end();
+}
+
+/** What the body is written to. */
+type Target = HttpResponse | ServerHttp2Stream;
+
+/**
+ * Over HTTP/2 an answer without trailers goes by its stream: Node's response keeps every stream open for trailers, so that its
+ * end comes by itself, one turn of the loop after the rest.
+ */
+function writeHead(response: HttpResponse, { status, header, trailer }: UniversalServerResponse): Target {
+  const fields = toNodeHeaders(header);
+  if ("stream" in response && trailer === undefined) {
+    response.stream.respond({ ...fields, ":status": status });
+    return response.stream;
+  }
+  response.writeHead(status, fields);
+  return response;
+}
+
+/** Whether the piece is all of the answer, and there is room for it: its end goes with it then. */
+function isWhole(piece: Uint8Array, { header, trailer }: UniversalServerResponse, target: Target): boolean {
+  if (trailer !== undefined || piece.length >= target.writableHighWaterMark) return false;
+  return header?.get("content-length") === String(piece.length);
+}
+
 /** Answers whether there is room for more. Over HTTP/1.1 a corked answer that is full does not say when it is empty again. */
-function writePiece(response: HttpResponse, piece: Uint8Array, forms: WireForms | undefined): boolean {
+function writePiece(target: Target, piece: Uint8Array, forms: WireForms | undefined): boolean {
   const parts = forms?.replace(piece) ?? [piece];
-  const stream = "stream" in response && parts.length > 1 ? response.stream : undefined;
+  const stream = parts.length > 1 ? http2StreamOf(target) : undefined;
   let hasRoom = true;
   stream?.cork();
-  for (const part of parts) hasRoom = response.write(part);
+  for (const part of parts) hasRoom = target.write(part);
   stream?.uncork();
   return hasRoom;
+}
+
+function http2StreamOf(target: Target): ServerHttp2Stream | undefined {
+  if ("pushAllowed" in target) return target;
+  return "stream" in target ? target.stream : undefined;
 }
 
 /** Whether nobody is there any more to write to. */
@@ -98,11 +147,11 @@ function refuseRestOfBody(request: HttpRequest, response: HttpResponse): void {
 }
 
 /** Over HTTP/2 the stream of an unfinished request is reset, after a while in which its sender can take the answer. */
-function endRequest({ request, closing }: WriteOptions, response: HttpResponse): void {
-  if (!("stream" in response) || request.complete) return;
+function endRequest({ closing }: WriteOptions, response: HttpResponse): void {
+  if (!("stream" in response) || response.stream.readableEnded) return;
   const { stream } = response;
-  request.removeAllListeners("readable");
-  request.resume();
+  stream.removeAllListeners("readable");
+  stream.resume();
   // It waits for the answer to be written by itself.
   const reset = (): void => {
     stream.close(constants.NGHTTP2_NO_ERROR);

@@ -1,0 +1,126 @@
+import type { Readable } from "node:stream";
+import { Code, ConnectError } from "@connectrpc/connect";
+
+export interface BodyLimits {
+  /** The longest pause between two pieces of a body. */
+  readonly idleMs: number;
+  /** The longest a body of a single message may take. */
+  readonly wholeMs: number;
+}
+
+export const DEFAULT_BODY_LIMITS: BodyLimits = { idleMs: 60_000, wholeMs: 120_000 };
+
+export interface BodyGuard {
+  /** Absent, a body may be silent: a dialogue. */
+  readonly idleMs?: number;
+  /** Absent, only pauses are judged: an upload may take its time. */
+  readonly wholeMs?: number;
+  /** Abort when the request is gone or no longer wanted; a read that is under way may never end by itself. */
+  readonly signals: readonly AbortSignal[];
+}
+
+type Asked = PromiseWithResolvers<IteratorResult<Uint8Array>>;
+
+const NEWS = ["readable", "end", "error", "close"] as const;
+const OVER: IteratorResult<Uint8Array> = { done: true, value: undefined };
+
+/**
+ * The body of a request as it comes, no faster than it is asked for. Gives up on one that comes too slowly, or whose sender
+ * is gone. The source itself is left alone then: ending it would tear the connection down before the answer is written, and
+ * whoever writes that sees to the rest.
+ */
+export function readBody(source: Readable, guard: BodyGuard): AsyncIterable<Uint8Array> {
+  return { [Symbol.asyncIterator]: () => new BodyReader(source, guard) };
+}
+
+/** Most bodies are there when they are asked for, so nothing is set up before somebody has to wait. */
+class BodyReader implements AsyncIterator<Uint8Array> {
+  readonly #source: Readable;
+  readonly #signals: readonly AbortSignal[];
+  readonly #idleMs: number | undefined;
+  readonly #deadlineMs: number | undefined;
+  #asked: Asked | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #listens: "yes" | "no" = "no";
+
+  constructor(source: Readable, { idleMs, wholeMs, signals }: BodyGuard) {
+    this.#source = source;
+    this.#signals = signals;
+    this.#idleMs = idleMs;
+    this.#deadlineMs = wholeMs === undefined ? undefined : performance.now() + wholeMs;
+  }
+
+  // Not an async function: what it throws, it throws to who asks.
+  next(): Promise<IteratorResult<Uint8Array>> {
+    const asked: Asked = Promise.withResolvers();
+    this.#asked = asked;
+    this.#tell();
+    if (this.#asked === asked) this.#wait();
+    return asked.promise;
+  }
+
+  return(): Promise<IteratorResult<Uint8Array>> {
+    this.#settle(({ resolve }) => {
+      resolve(OVER);
+    });
+    this.#stopListening();
+    return Promise.resolve(OVER);
+  }
+
+  /** Answers who asked, where there is something to say. */
+  readonly #tell = (): void => {
+    if (this.#asked === undefined) return;
+    const aborted = this.#signals.find((signal) => signal.aborted);
+    if (aborted !== undefined) {
+      this.#fail(aborted.reason);
+      return;
+    }
+    const piece = this.#source.read() as Buffer | null;
+    if (piece !== null) {
+      this.#settle(({ resolve }) => {
+        resolve({ done: false, value: piece });
+      });
+    } else if (this.#source.readableEnded) {
+      void this.return();
+    } else if (this.#source.destroyed) {
+      this.#fail(this.#source.errored ?? new ConnectError("the request's body broke off", Code.Canceled));
+    }
+  };
+
+  #wait(): void {
+    const waitMs = Math.min(this.#idleMs ?? Infinity, (this.#deadlineMs ?? Infinity) - performance.now());
+    if (waitMs !== Infinity) {
+      this.#timer = setTimeout(
+        () => {
+          this.#fail(new ConnectError("the request's body did not arrive in time", Code.DeadlineExceeded));
+        },
+        Math.max(0, waitMs),
+      );
+    }
+    if (this.#listens === "yes") return;
+    this.#listens = "yes";
+    for (const event of NEWS) this.#source.on(event, this.#tell);
+    for (const signal of this.#signals) signal.addEventListener("abort", this.#tell, { once: true });
+  }
+
+  #fail(reason: unknown): void {
+    this.#settle(({ reject }) => {
+      reject(reason);
+    });
+    this.#stopListening();
+  }
+
+  #settle(answer: (asked: Asked) => void): void {
+    const asked = this.#asked;
+    this.#asked = undefined;
+    clearTimeout(this.#timer);
+    if (asked !== undefined) answer(asked);
+  }
+
+  #stopListening(): void {
+    if (this.#listens === "no") return;
+    this.#listens = "no";
+    for (const event of NEWS) this.#source.off(event, this.#tell);
+    for (const signal of this.#signals) signal.removeEventListener("abort", this.#tell);
+  }
+}
