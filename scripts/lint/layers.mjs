@@ -37,6 +37,7 @@ const PROTOCOL_EDGES = [
   /^protocol\//,
   /^client\//,
   /^core\/src\/server\//,
+  /^core\/src\/line\/[^/]*\.test\.ts$/,
   /^core\/src\/error\/wire[^/]*\.ts$/,
   /^sandbox-host\/src\/rpc\//,
   /^orchestrator\/src\/rpc\//,

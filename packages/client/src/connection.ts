@@ -1,7 +1,6 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
 import { invalidArgument } from "@turnbox/core";
-import { Http2Lines, type Http2Times } from "@turnbox/core/line";
+import { createLineTransport, Http2Lines, type Http2Times } from "@turnbox/core/line";
 import { type Peer, withSandboxErrors } from "./sandbox-error-transport.ts";
 
 /** Where a service is and what opens it. */
@@ -37,14 +36,9 @@ export function createHttp2ConnectionWith(interceptors: readonly Interceptor[]):
 function openHttp2(endpoint: Endpoint, peer: Peer, interceptors: readonly Interceptor[]): Connection {
   const url = parseServiceUrl(endpoint.url);
   const lines = new Http2Lines(url, TIMES);
-  const transport = createConnectTransport({
-    baseUrl: url,
-    httpVersion: "2",
-    sessionManager: lines,
+  const transport = createLineTransport(lines, {
     interceptors: [...interceptors, createTokenInterceptor(endpoint.token)],
     readMaxBytes: READ_MAX_BYTES,
-    // Most servers are on this machine, where packing costs more than it saves; tool output would wait for it.
-    acceptCompression: [],
   });
   const close = (): void => {
     lines[Symbol.dispose]();

@@ -1,7 +1,6 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
 import type { Clock } from "@turnbox/core";
-import { Http2Lines, type Http2Times } from "@turnbox/core/line";
+import { createLineTransport, Http2Lines, type Http2Times } from "@turnbox/core/line";
 
 /** One HTTP/2 connection to a host at a time. */
 export interface HostTransport extends Disposable {
@@ -33,14 +32,10 @@ export const HOST_TRANSPORT_TIMES: Http2Times = {
 export function createHostTransport(url: string, options: HostTransportOptions = {}): HostTransport {
   const lines = new Http2Lines(url, options.times ?? HOST_TRANSPORT_TIMES, options.clock);
   return {
-    transport: createConnectTransport({
-      httpVersion: "2",
-      baseUrl: url,
-      sessionManager: lines,
-      interceptors: [...(options.interceptors ?? [])],
+    transport: createLineTransport(lines, {
+      interceptors: options.interceptors ?? [],
       readMaxBytes: MAX_MESSAGE_BYTES,
       writeMaxBytes: MAX_MESSAGE_BYTES,
-      acceptCompression: [],
     }),
     connection: () => lines.connection(),
     [Symbol.dispose]: () => {
