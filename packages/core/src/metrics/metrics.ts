@@ -67,19 +67,23 @@ export function createMetrics<const Table extends MetricTable>(
       });
     }
   }
+  const record = createLater();
   /** Scrapes at the same time are one. */
   let rendering: Promise<MetricsPage> | undefined;
   return {
     add: (key, labels, amount = 1) => {
-      counters.get(key)?.inc(labels, amount);
+      record.later(() => counters.get(key)?.inc(labels, amount));
     },
     observe: (key, labels, seconds) => {
-      histograms.get(key)?.observe(labels, seconds);
+      record.later(() => {
+        histograms.get(key)?.observe(labels, seconds);
+      });
     },
     collect: (key, read) => {
       readers.set(key, read);
     },
     render: async () => {
+      record.now();
       rendering ??= registry
         .metrics()
         .then((text) => ({ contentType: registry.contentType, text }))
@@ -88,6 +92,26 @@ export function createMetrics<const Table extends MetricTable>(
         });
       return await rendering;
     },
+  };
+}
+
+/**
+ * Puts off what is told until the turn of the loop is over: whoever tells it is about to answer a call, which is written before
+ * that.
+ */
+function createLater(): { later(work: () => unknown): void; now(): void } {
+  let waiting: (() => unknown)[] = [];
+  const now = (): void => {
+    const due = waiting;
+    waiting = [];
+    for (const work of due) work();
+  };
+  return {
+    later: (work) => {
+      waiting.push(work);
+      if (waiting.length === 1) setImmediate(now).unref();
+    },
+    now,
   };
 }
 
