@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { connectHost, connectTurnbox, type HostClients, Turnbox, type TurnboxClients } from "@turnbox/client";
+import { createLineTransport, Http2Lines } from "@turnbox/core/line";
 import { Health } from "@turnbox/protocol/health/v1/health_pb";
 import { findPool } from "../../test/support/residue.ts";
 import { makeHome, startServer, type TestServer } from "../../test/support/server.ts";
@@ -12,6 +13,8 @@ export const WARM_SESSIONS = 20;
 const REFILL_PER_SECOND = 20;
 /** What goes on in the background after a destroy has its time. */
 const SETTLE_MS = 200;
+const LINE_TIMES = { connectTimeoutMs: 10_000, pingIntervalMs: 10_000, pingTimeoutMs: 5000 };
+const LINE_MAX_BYTES = 1024;
 
 interface Parts {
   readonly control: TurnboxClients;
@@ -61,12 +64,18 @@ export class BenchServer implements AsyncDisposable {
     return new BenchServer(server, { control, hostUrl, pool, owned: made.move() });
   }
 
-  /** A line to the host on which nothing but its health is asked: the cheapest call that it answers. */
+  /** Asks the host for its health by Connect's own client: the cheapest call that it answers. */
   health(): Client<typeof Health> {
     return createClient(
       Health,
       createConnectTransport({ baseUrl: this.hostUrl, httpVersion: "2", acceptCompression: [] }),
     );
+  }
+
+  /** The same by the lines that the client library has. */
+  healthByLine(): Client<typeof Health> {
+    const lines = this.#owned.use(new Http2Lines(this.hostUrl, LINE_TIMES));
+    return createClient(Health, createLineTransport(lines, { interceptors: [], readMaxBytes: LINE_MAX_BYTES }));
   }
 
   /** Waits until all sessions of the pool stand ready again, and what was destroyed before has gone. */
