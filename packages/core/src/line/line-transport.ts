@@ -39,7 +39,7 @@ const NO_LIMIT_BYTES = 0xffff_ffff;
  *
  * Streams go Connect's own way. Unary calls, which are most, are put together here from its parts: its own way sends the end of
  * a request by itself when what comes before it has left, reads an answer through several layers of promises, and makes errors
- * that nobody sees; together a third of an empty call.
+ * that nobody sees; together a fifth of an empty call.
  */
 export function createLineTransport(lines: Http2Lines, options: LineTransportOptions): Transport {
   const { interceptors, readMaxBytes, writeMaxBytes = NO_LIMIT_BYTES } = options;
