@@ -5,6 +5,7 @@ import {
   trailerDemux,
   validateResponseWithCompression,
 } from "@connectrpc/connect/protocol-connect";
+import { toHeaders } from "../request/http2-fields.ts";
 import type { WholeAnswer } from "./send-whole.ts";
 
 /** Throws the failure that an answer to a unary call tells of, or what is wrong with it. */
@@ -36,13 +37,4 @@ export class AnswerHead {
   #parts(): readonly [Headers, Headers] {
     return (this.#made ??= trailerDemux(toHeaders(this.#fields)));
   }
-}
-
-function toHeaders(fields: IncomingHttpHeaders): Headers {
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(fields)) {
-    if (value === undefined || name.startsWith(":")) continue;
-    for (const one of typeof value === "string" ? [value] : value) headers.append(name, one);
-  }
-  return headers;
 }

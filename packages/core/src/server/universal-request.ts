@@ -3,6 +3,7 @@ import type { Readable } from "node:stream";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest } from "@connectrpc/connect-node";
+import { toHeaders } from "../request/http2-fields.ts";
 import type { HttpRequest, HttpResponse } from "./http-handler.ts";
 
 /** A request without its body. */
@@ -44,16 +45,6 @@ function ofHttp2(request: Http2ServerRequest): RequestHead {
     header: toHeaders(request.headers),
     signal: caller.signal,
   };
-}
-
-function toHeaders(fields: Http2ServerRequest["headers"]): Headers {
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(fields)) {
-    if (value === undefined || name.startsWith(":")) continue;
-    if (typeof value === "string") headers.append(name, value);
-    else for (const one of value) headers.append(name, one);
-  }
-  return headers;
 }
 
 function clampTimeout(header: Headers): void {

@@ -47,6 +47,24 @@ const settled = async (): Promise<void> => {
 };
 
 describe("the workers of a lane", () => {
+  it("are had at once only where one is free, and nobody would be refused", async () => {
+    const { lane, workers } = laneOf({ max: 100, warm: 100, maxWaiting: 100 });
+    expect(lane.free("a")).toBeUndefined();
+    const leases = await Promise.all(Array.from({ length: 65 }, (_, n) => lane.take(String(n), NO_SIGNAL)));
+    leases[0]?.release();
+    const again = lane.free("a");
+    expect(again?.worker).toBe(workers[0]);
+    again?.release();
+    // Killed, and not gone.
+    for (const lease of leases.slice(1)) lease.discard();
+    expect(lane.free("a")).toBeUndefined();
+    expect(await reasonOf(lane.take("a", NO_SIGNAL))).toBe("STORAGE_UNAVAILABLE");
+    for (const worker of workers) worker.die();
+    await settled();
+    expect(lane.free("a")).toBeUndefined();
+    expect(lane.stats()).toMatchObject({ idle: 0, left: 0 });
+  });
+
   it("are used again, and only as many as are to be kept warm stay", async () => {
     const { lane, workers } = laneOf();
     const first = await lane.take("a", NO_SIGNAL);

@@ -32,7 +32,7 @@ export interface LaneStats {
  * for too much leaves one to the others. A killed worker that does not die is left behind and counted; its place is free.
  */
 export interface Lane extends AsyncDisposable {
-  /** A worker that is free now. */
+  /** A worker that is free now. None where `take` would refuse. */
   free(root: string): Lease | undefined;
   /** Waits for a worker. `OVERLOADED` where too many wait, `STORAGE_UNAVAILABLE` where too many were left behind. */
   take(root: string, call: { readonly signal: AbortSignal }): Promise<Lease>;
@@ -136,7 +136,8 @@ export function createLane(start: () => Promise<WorkerProcess>, limits: LaneLimi
   };
 
   const free = (root: string): Lease | undefined => {
-    const worker = waiting.length === 0 && !isClosed && hasRoom(root) ? idle.pop() : undefined;
+    const isOpen = !isClosed && left.size < MAX_LEFT && waiting.length === 0;
+    const worker = isOpen && hasRoom(root) ? idle.pop() : undefined;
     return worker === undefined ? undefined : leaseOf(worker, root);
   };
 
