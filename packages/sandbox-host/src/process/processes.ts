@@ -114,6 +114,7 @@ export function createProcesses(deps: {
       await commit(process, { ...row, end });
       return;
     }
+    await runtime.tend(process.spawned, call);
     if (row.started === "yes") return;
     // Nobody was told of it. If it came to run, it goes on; if not, its launch may come again.
     const life = await runtime.inspect(row.container, process.spawned, call);

@@ -7,7 +7,7 @@ import type { SessionEvents } from "../session/events.ts";
 import type { Session } from "../session/session.ts";
 import { heldMark, type LaunchedProcess } from "./launched-process.ts";
 import type { Processes } from "./processes.ts";
-import { createThaw, type Thaw } from "./thaw.ts";
+import { createThaw } from "./thaw.ts";
 
 /** What the output of one process may take before the process is stopped for as long as it takes to make room. */
 const HIGH_WATER_BYTES = 16 * 1024 * 1024;
@@ -46,17 +46,18 @@ export function startProcessWatch(deps: Deps): AsyncDisposable {
   const { signal } = stop;
   const busy = new Map<LaunchedProcess, Promise<void>>();
   const pace = createPace();
-  const thaw = createThaw(deps);
+  const living = deps.processes.living().map(([, process]) => process);
+  const thaw = createThaw(deps, living);
   const listener = deps.events.listen();
 
   const look = async (session: Session, process: LaunchedProcess): Promise<void> => {
     if (session.row.phase.kind === "destroying") return;
     try {
+      await thaw.look(session, process, { signal: AbortSignal.any([signal, AbortSignal.timeout(SIGNAL_TIMEOUT_MS)]) });
       await letGoOn(deps, process);
       await deps.processes.settle(session, process, { signal });
       if (process.row.end !== null) return;
-      if (pace.isDue(process)) await bound(deps, process, { signal, pace, thaw });
-      await thaw.look(session, process, { signal: AbortSignal.any([signal, AbortSignal.timeout(SIGNAL_TIMEOUT_MS)]) });
+      if (pace.isDue(process)) await bound(deps, process, { signal, pace });
       if (process.row.ready === "no" && process.row.started === "yes") await lookReady(deps, process, signal);
     } catch (err) {
       if (signal.aborted) return;
@@ -132,12 +133,11 @@ async function release(runtime: Runtime, process: LaunchedProcess): Promise<void
 async function bound(
   deps: Deps,
   process: LaunchedProcess,
-  { signal, pace, thaw }: { readonly signal: AbortSignal; readonly pace: Pace; readonly thaw: Thaw },
+  { signal, pace }: { readonly signal: AbortSignal; readonly pace: Pace },
 ): Promise<void> {
   const { runtime, clock } = deps;
   const liveBytes = await process.journal.liveBytes();
   pace.note(process, liveBytes);
-  thaw.note(process, liveBytes);
   if (liveBytes < (deps.highWaterBytes ?? HIGH_WATER_BYTES)) return;
   const call = { signal: AbortSignal.timeout(SIGNAL_TIMEOUT_MS) };
   if (process.terminal === null) {

@@ -177,6 +177,11 @@ export interface Runtime {
    * undone, and what fails otherwise has run nothing.
    */
   spawn(id: string, spec: SpawnSpec, call: RuntimeCall): Promise<{ readonly pid: number }>;
+  /**
+   * Takes over the output of a process that an earlier service spawned. A runtime may pause the container of one whose output
+   * grows and grows while no service looks after it; from now on it does not.
+   */
+  tend(process: SpawnedProcess, call: RuntimeCall): Promise<void>;
   /** How a spawned process is, asked by this or a later service. Cheap while it runs. */
   inspect(id: string, process: SpawnedProcess, call: RuntimeCall): Promise<ProcessLife>;
   /** Sends a signal to a spawned process. One that has ended is left alone. */

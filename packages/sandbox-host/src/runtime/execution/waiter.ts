@@ -1,6 +1,6 @@
-import { readFile } from "node:fs/promises";
+import { access, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type Clock, type CommandRunner, SandboxError } from "@turnbox/core";
+import { type Clock, type CommandRunner, identifyProcess, type ProcessIdentity, SandboxError } from "@turnbox/core";
 
 /**
  * A small shell on the host that starts one command on a FIFO and a file, waits for it and writes down its exit code. It
@@ -11,7 +11,8 @@ import { type Clock, type CommandRunner, SandboxError } from "@turnbox/core";
  * one, because gVisor does not take the same open file twice. A wait that the signal broke off answers 138 whether the
  * command lives or not, and answers the truth when asked again.
  *
- * Where the output grows beyond `$3` bytes, because no service takes care of it, the script `$4` is run, again and again.
+ * Where the output grows beyond `$3` bytes and no service tends it, the script `$4` is run, again and again. While `guarding`
+ * is there, it may be about to be.
  */
 const WAITER_SCRIPT = `
 dir=$1 out=$2 limit=$3 guard=$4 watcher= broken=
@@ -22,11 +23,19 @@ trap 'exec 3>&-; broken=1' USR1
 child=$!
 echo "$child" >"$dir/child.new" && mv "$dir/child.new" "$dir/child"
 if [ -n "$guard" ]; then
+  is_tended() {
+    read -r pid start <"$dir/tended" && stat=$(cat "/proc/$pid/stat") || return 1
+    set -- \${stat##*) }
+    [ "\${20}" = "$start" ] && [ "$1" != Z ]
+  }
   (
     exec 3>&-
     while kill -0 "$child"; do
       sleep 0.5
-      [ "$(stat -c %s "$out" || echo 0)" -le "$limit" ] || eval "$guard"
+      [ "$(stat -c %s "$out" || echo 0)" -gt "$limit" ] || continue
+      : >"$dir/guarding"
+      is_tended || eval "$guard"
+      rm -f "$dir/guarding"
     done
   ) >/dev/null 2>&1 &
   watcher=$!
@@ -44,6 +53,7 @@ echo "$code" >"$dir/exit.new" && mv "$dir/exit.new" "$dir/exit"
 const MKFIFO_DEADLINE_MS = 10_000;
 const LAUNCH_DEADLINE_MS = 10_000;
 const APPEAR_MS = 10_000;
+const GUARD_MS = 10_000;
 const POLL_MS = 2;
 
 export interface WaiterRequest {
@@ -52,7 +62,7 @@ export interface WaiterRequest {
   readonly command: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** What is done where the output is larger than this. */
+  /** What is done where the output is larger than this and nobody tends it. */
   readonly guard?: { readonly outputBytes: number; readonly command: readonly string[] };
 }
 
@@ -67,7 +77,10 @@ function guardOf({ guard }: WaiterRequest): readonly [string, string] {
   return [String(guard.outputBytes), guard.command.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ")];
 }
 
-/** Makes the FIFO `input` in the directory and starts the command with its waiter; answers when the waiter waits. */
+/**
+ * Makes the FIFO `input` in the directory and starts the command with its waiter; answers when the waiter waits. The output is
+ * tended by this process.
+ */
 export async function startWaiter(
   { runner, clock }: { readonly runner: CommandRunner; readonly clock: Clock },
   request: WaiterRequest,
@@ -76,6 +89,7 @@ export async function startWaiter(
   const mkfifo = ["-m", "600", "--", join(directory, "input")];
   const { exitCode } = await runner.run({ command: "mkfifo", args: mkfifo, deadlineMs: MKFIFO_DEADLINE_MS });
   if (exitCode !== 0) throw new SandboxError("INTERNAL", "a pipe for a process cannot be made");
+  await markTended(directory, identifyProcess(process.pid));
   await runner.run({
     command: "setsid",
     args: [
@@ -112,6 +126,29 @@ export async function readWaiter(directory: string): Promise<WaiterState> {
   return late === undefined ? { kind: "gone" } : { kind: "ended", exitCode: late };
 }
 
+/**
+ * Says that a service, this one unless given, tends the output from now on: for as long as it lives, the guard does nothing. Where
+ * the guard is at work, its end is waited for.
+ */
+export async function tendOutput(
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+  directory: string,
+  by: ProcessIdentity | undefined = identifyProcess(process.pid),
+): Promise<void> {
+  await markTended(directory, by);
+  const untilMs = clock.monotonicMs() + GUARD_MS;
+  const isGuarding = async (): Promise<boolean> =>
+    (await exists(join(directory, "guarding"))) && (await readWaiter(directory)).kind === "running";
+  while (clock.monotonicMs() < untilMs && (await isGuarding())) await clock.sleep(POLL_MS, { signal });
+}
+
+async function markTended(directory: string, by: ProcessIdentity | undefined): Promise<void> {
+  if (by === undefined) return;
+  const path = join(directory, "tended");
+  await writeFile(`${path}.new`, `${by.pid} ${by.startTicks}\n`, { mode: 0o600 });
+  await rename(`${path}.new`, path);
+}
+
 /** The host's pid of the command. */
 export async function readChild(directory: string): Promise<number | undefined> {
   return await readNumber(join(directory, "child"));
@@ -137,4 +174,11 @@ async function isWaiter(pid: number, directory: string): Promise<boolean> {
 async function readNumber(path: string): Promise<number | undefined> {
   const text = (await readFile(path, "utf8").catch(() => "")).trim();
   return /^\d+$/.test(text) ? Number(text) : undefined;
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
 }

@@ -154,6 +154,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       container.spawned.set(spec.name, spawned);
       return { pid: container.started };
     },
+    tend: () => Promise.resolve(),
     inspect: async (id, { name }) => {
       await Promise.resolve();
       const container = machine.get(id);

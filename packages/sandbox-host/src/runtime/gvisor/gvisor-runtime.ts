@@ -9,7 +9,7 @@ import {
   SandboxError,
   systemClock,
 } from "@turnbox/core";
-import { endWaiterInput } from "../execution/waiter.ts";
+import { endWaiterInput, tendOutput } from "../execution/waiter.ts";
 import { createKeyedLock } from "../execution/keyed-lock.ts";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
 import { superviseExecution } from "../execution/supervise-execution.ts";
@@ -302,6 +302,9 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
         await treeKiller.kill(id, { marker });
       };
       return await spawnProcess(context, id, { spec, signal, onAbandoned });
+    },
+    tend: async ({ directory }, { signal }) => {
+      await tendOutput({ ...context, signal }, directory);
     },
     inspect: async (id, process, { signal }) => {
       checkId(id);

@@ -167,6 +167,7 @@ export function createNoneRuntime(options: NoneRuntimeOptions): Runtime {
         const marks = [containerMarker(id), execMarker(spec.name)] as const;
         return await spawnOnHost({ runner, clock }, { spec, cwd, marks });
       }),
+    tend: () => Promise.resolve(),
     inspect: async (id, process) => {
       const life = await inspectOnHost(process);
       return life.kind === "unknown" && (await readLive(id)) === undefined ? { kind: "sandbox_lost" } : life;
