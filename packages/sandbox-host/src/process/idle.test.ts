@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it, jest } from "@jest/globals";
 import { createManualClock, type ManualClock } from "@turnbox/core/testing";
 import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
@@ -9,6 +10,7 @@ jest.setTimeout(30_000);
 const CALL = { signal: SIGNAL };
 const SECOND_MS = 1000;
 const IDLE_MS = 60 * SECOND_MS;
+const POLL_MS = 2;
 
 const launch = ({ host }: TestHost, session: Session, port = 0): Promise<LaunchedProcess> =>
   host.launchProcess(
@@ -35,12 +37,16 @@ async function pass({ host }: TestHost, clock: ManualClock, ms: number): Promise
   }
 }
 
-/** Records are written by a thread, for which the clock of the test does not count: it may take a few seconds more. */
+/**
+ * Records are written by a thread, for which the clock of the test does not count: it may take a few seconds more. The clock goes no
+ * faster than that thread's does meanwhile, so that a busy machine does not make a session idle.
+ */
 async function until(clock: ManualClock, condition: () => boolean): Promise<void> {
   const deadline = performance.now() + 10_000;
   while (!condition()) {
     if (performance.now() > deadline) throw new Error("the condition did not come true in time");
-    await clock.advance(10);
+    await delay(POLL_MS);
+    await clock.advance(POLL_MS);
   }
 }
 
