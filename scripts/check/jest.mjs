@@ -7,6 +7,9 @@ import { parseAllowedSkips, tallyJest } from "./tally.mjs";
 
 const REPORT_POLL_MS = 500;
 const LEAK_GRACE_MS = 10_000;
+/** For jest to say what is open. */
+const LAST_WORDS_MS = 1000;
+const LAST_WORDS = path.join(import.meta.dirname, "open-handles.cjs");
 const RUN_TIMEOUT_MS = 45 * 60_000;
 
 /** All projects but unit share the machine's one zfs daemon, its network and its pids: their files run one by one. */
@@ -38,7 +41,7 @@ function readReport(file) {
 
 /**
  * Ends a jest that has written its report but does not exit, because a test left something open, and one that takes far
- * too long. Answers why it did so.
+ * too long. It says what is open before. Answers why it did so.
  */
 function guard(child, reportFile) {
   let reason;
@@ -52,7 +55,8 @@ function guard(child, reportFile) {
     else if (nowMs - startedMs > RUN_TIMEOUT_MS) reason = `no end within ${RUN_TIMEOUT_MS / 60_000} minutes`;
     if (reason === undefined) return;
     clearInterval(timer);
-    child.killGroup();
+    child.stop("SIGUSR2");
+    setTimeout(child.killGroup, LAST_WORDS_MS);
   }, REPORT_POLL_MS);
   return { stop: () => clearInterval(timer), reason: () => reason };
 }
@@ -71,7 +75,8 @@ export async function runJestProject(
   const reportFile = path.join(folder, "report.json");
   const argv = [
     ...before,
-    ...[toolchain.node(), path.join(root, "node_modules/jest/bin/jest.js"), "--selectProjects", name],
+    ...[toolchain.node(), "--require", LAST_WORDS],
+    ...[path.join(root, "node_modules/jest/bin/jest.js"), "--selectProjects", name],
     ...["--json", "--outputFile", reportFile, "--passWithNoTests", ...(WORKERS[name] ?? ["--runInBand"])],
     ...jestArguments,
   ];
