@@ -7,6 +7,7 @@ import { closeInherited } from "./close-inherited.ts";
 import { composeBackends } from "./compose-backends.ts";
 import { crashFile, explainConfig, loadConfig, systemPath } from "./config.ts";
 import { examine } from "./doctor/examine.ts";
+import { countExternalMemory } from "./external-memory.ts";
 import { rebuildRecords } from "./record/rebuild.ts";
 import { openRecords } from "./record/records.ts";
 import { serve } from "./serve.ts";
@@ -88,6 +89,7 @@ async function runServe(options: {
   readonly port: number;
 }): Promise<void> {
   closeInherited();
+  countExternalMemory();
   const stop = new AbortController();
   const stopNow = new AbortController();
   let firstMs: number | undefined;

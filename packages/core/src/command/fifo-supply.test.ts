@@ -1,9 +1,10 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "@jest/globals";
+import { createAide } from "../aide/aide.ts";
 import { createFifoSupply } from "./fifo-supply.ts";
 import { SYSTEM_PATH } from "./system-path.ts";
 
@@ -93,5 +94,22 @@ describe("the supply of fifos", () => {
     } finally {
       await rm(directory, { recursive: true, force: true });
     }
+  });
+
+  it.each([
+    ["hold more when a lot comes through it, where there is an aide", true],
+    ["hold what it holds by itself, where there is none", false],
+  ])("lets a pipe %s", async (_what, hasAide) => {
+    using aide = createAide();
+    await using fifos = createFifoSupply(hasAide ? { aide } : {});
+    const { childEnd, stream } = await fifos.take("from_child");
+    spawn("/bin/dd", ["if=/dev/zero", "bs=128k", "count=4000"], { stdio: ["ignore", childEnd.fd, "ignore"] });
+    await childEnd.close();
+    let [bytes, largest] = [0, 0];
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      largest = Math.max(largest, chunk.length);
+    }
+    expect({ bytes, isWide: largest > 64 * 1024 }).toEqual({ bytes: 4000 * 128 * 1024, isWide: hasAide });
   });
 });

@@ -9,6 +9,7 @@ import type { Aide } from "../aide/aide.ts";
 import { SYSTEM_PATH } from "./system-path.ts";
 import { readInBlocks } from "./read-blocks.ts";
 import { pipeFailure, spawned, startFailure } from "./spawned.ts";
+import { widenPipe } from "./widen-pipe.ts";
 
 /** How many are made by one `mkfifo`. */
 const BATCH = 24;
@@ -74,7 +75,7 @@ export function createFifoSupply({ path = SYSTEM_PATH, aide }: FifoSupplyOptions
         throw pipeFailure(cause);
       });
       try {
-        return { childEnd, stream: openStream(name, direction) };
+        return { childEnd, stream: openStream(name, direction, aide) };
       } catch (cause) {
         await childEnd.close();
         throw pipeFailure(cause);
@@ -87,12 +88,16 @@ export function createFifoSupply({ path = SYSTEM_PATH, aide }: FifoSupplyOptions
   };
 }
 
-function openStream(name: string, direction: "to_child" | "from_child"): Socket {
+function openStream(name: string, direction: "to_child" | "from_child", aide: Aide | undefined): Socket {
   const ownMode = direction === "to_child" ? constants.O_WRONLY : constants.O_RDONLY;
   const fd = openSync(name, ownMode | constants.O_NONBLOCK);
   try {
     if (direction === "to_child") return new Socket({ fd, readable: false, writable: true });
-    const stream: Socket = new Socket({ fd, readable: true, writable: false, onread: readInBlocks(() => stream) });
+    const onBulky = (): void => {
+      widenPipe(fd, aide);
+    };
+    const onread = readInBlocks(() => stream, onBulky);
+    const stream: Socket = new Socket({ fd, readable: true, writable: false, onread });
     return stream;
   } catch (cause) {
     closeSync(fd);

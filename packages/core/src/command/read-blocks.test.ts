@@ -8,10 +8,13 @@ const KIB = 1024;
 function createReads() {
   const pushed: Buffer[] = [];
   const stream = { push: (data: Buffer) => pushed.push(data) > 0 } as unknown as Socket;
-  const { buffer, callback }: OnReadOpts = readInBlocks(() => stream);
+  const bulky: number[] = [];
+  const onBulky = (): void => void bulky.push(pushed.length);
+  const { buffer, callback }: OnReadOpts = readInBlocks(() => stream, onBulky);
   const next = buffer as () => Uint8Array;
   return {
     pushed,
+    bulky,
     read: (bytes: number, value: number): number => {
       const place = next();
       place.fill(value, 0, bytes);
@@ -53,4 +56,12 @@ it("allocates no more than has come in bulk before, and nothing for little piece
     expect(read(20 * KIB, count)).toBeLessThanOrEqual(Math.max(bulk, 64 * KIB));
     bulk += 20 * KIB;
   }
+});
+
+it("tells once of a stream that brings a lot, and not of one that brings little at a time", () => {
+  const [bulk, drops] = [createReads(), createReads()];
+  for (let count = 0; count < 40; count += 1) bulk.read(64 * KIB, count);
+  expect(bulk.bulky).toEqual([3]);
+  for (let count = 0; count < 1000; count += 1) drops.read(KIB, count);
+  expect(drops.bulky).toEqual([]);
 });
