@@ -3,6 +3,8 @@ import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { startHost } from "../support/host.ts";
+import { bash, createSession } from "../support/host-calls.ts";
 import { poll, processesWith, REPO, run } from "../support/process.ts";
 import { environment, makeHome, startServer } from "../support/server.ts";
 
@@ -147,5 +149,19 @@ describe("a server's life", () => {
     expect(ofHome()).toEqual([]);
     await using again = await startServer({ home: home.path });
     expect((await again.cli("exec", "kept", "--no-stdin", "--", "cat", "a")).stdout).toBe("kept\n");
+  }, 120_000);
+
+  it("ends what stood by for a host that was killed with down --all", async () => {
+    const host = await startHost({ home: home.path });
+    await createSession(host, "killed");
+    await bash(host, "killed", "true");
+    const spares = join(host.dataDirectory, "containers/spares");
+    const ofSpare = (): readonly string[] => ofHome().filter((line) => line.includes(spares));
+    await poll("a sandbox to stand by", () => (ofSpare().length > 0 ? true : undefined));
+    await host.kill();
+    expect(ofSpare()).not.toEqual([]);
+    const down = await run(process.execPath, [CLI, "down", "--all"], { env: environment(home.path) });
+    expect(down.exitCode).toBe(0);
+    expect(ofHome()).toEqual([]);
   }, 120_000);
 });

@@ -158,6 +158,7 @@ async function endContainers(dataDirectory: string): Promise<void> {
   const call = { signal: AbortSignal.timeout(MAINTENANCE_MS) };
   const ids = await runtime.list(call);
   for (const id of ids) await runtime.stop(id, call);
+  await runtime.close(call);
   await network.open([], call);
   process.stdout.write(`${JSON.stringify({ ended: ids.length })}\n`);
 }

@@ -221,7 +221,10 @@ export interface Runtime {
    * and the same call again goes on.
    */
   stop(id: string, call: RuntimeCall): Promise<void>;
-  /** Ends what it holds ready for containers to come. Those that are there stay as they are. */
+  /**
+   * Ends what it holds ready for containers to come, and what an earlier service has left of that. The containers that are there
+   * stay as they are. A runtime that was not opened can be closed too.
+   */
   close(call: RuntimeCall): Promise<void>;
   /** Ids of all containers of this runtime's own state directory, dead ones included. */
   list(call: RuntimeCall): Promise<readonly string[]>;

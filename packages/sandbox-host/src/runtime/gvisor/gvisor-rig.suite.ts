@@ -11,6 +11,8 @@ export interface GvisorRig {
   readonly runtime: Runtime;
   /** Goes on as a later service does; the one before is not told. */
   reopen(): Promise<void>;
+  /** Another one of the same place, as a command has that only ends things. */
+  create(): Runtime;
 }
 
 type Options = Pick<GvisorRuntimeOptions, "spareSandbox" | "restAfterMs" | "waitingShells">;
@@ -20,14 +22,12 @@ export function createGvisorRig(options: Options, timeoutMs: number): GvisorRig 
   let aide: Aide;
   let bench: Workbench;
   const opened: Runtime[] = [];
-  const reopen = async (): Promise<void> => {
+  const create = (): Runtime => {
     const { stateDirectory } = bench;
-    const runtime = createGvisorRuntime({
-      runner: createChildCommandRunner({ aide }),
-      aide,
-      stateDirectory,
-      ...options,
-    });
+    return createGvisorRuntime({ runner: createChildCommandRunner({ aide }), aide, stateDirectory, ...options });
+  };
+  const reopen = async (): Promise<void> => {
+    const runtime = create();
     opened.push(runtime);
     await runtime.open(call);
   };
@@ -58,5 +58,6 @@ export function createGvisorRig(options: Options, timeoutMs: number): GvisorRig 
       return last();
     },
     reopen,
+    create,
   };
 }

@@ -258,11 +258,12 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       if (options.spareSandbox === "one" && (await makeSpareImage(context, signal))) spares ??= openSpares();
       return { version };
     },
-    close: async () => {
+    close: async ({ signal }) => {
       slots.release();
+      await context.fifos[Symbol.asyncDispose]();
       await spares?.close();
       spares = undefined;
-      await context.fifos[Symbol.asyncDispose]();
+      await removeLeftSpares(context, signal);
     },
     start: async (spec, { signal }) => {
       checkId(spec.id);

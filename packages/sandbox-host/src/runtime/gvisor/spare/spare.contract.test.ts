@@ -114,6 +114,14 @@ describe("a container in a sandbox that stood by", () => {
     expect(identifyProcess(state?.sandboxPid ?? 0)).toBeDefined();
   });
 
+  it("stays when what stood by for a service that died is ended, by one that was not opened", async () => {
+    const { id, sandboxId } = await startInSpare();
+    await until(async () => (await spares()).length === 2);
+    await rig.create().close(call);
+    expect(await spares()).toEqual([sandboxId]);
+    expect(await text(id, "echo hi")).toBe("hi");
+  });
+
   it("is booted in one of its own where the one that stood by has died", async () => {
     const first = await start();
     await until(async () => (await spares()).length === 1 && (await isBooted((await spares())[0] ?? "")));
