@@ -84,7 +84,7 @@ describe("turnbox shell under a terminal emulator", () => {
     await terminal.until("vi draws", () => terminal.shownBuffer() === "alternate");
     await terminal.until("vi fills the screen", () => terminal.screen()[28] === "number 29");
     expect(terminal.screen()[0]).toBe("number 1");
-    expect(terminal.screen()[29]).toContain("numbers");
+    await terminal.until("vi names the file", () => terminal.screen()[29]?.includes("numbers") === true);
     terminal.resize({ columns: 80, rows: 20 });
     await terminal.until("vi draws anew", () => terminal.screen()[18] === "number 19");
     terminal.type("Gonumber 101");
@@ -97,8 +97,8 @@ describe("turnbox shell under a terminal emulator", () => {
     await showsLine(terminal, "number 100 number 101");
 
     terminal.type("less numbers\r");
-    await terminal.until("less shows a page", () => terminal.screen()[0] === "number 1");
-    expect(terminal.screen()[18]).toBe("number 19");
+    await terminal.until("less fills the screen", () => terminal.screen()[18] === "number 19");
+    expect(terminal.screen()[0]).toBe("number 1");
     terminal.type(" ");
     await terminal.until("less shows the next page", () => terminal.screen()[18] === "number 38");
     terminal.type("q");
