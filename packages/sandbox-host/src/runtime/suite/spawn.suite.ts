@@ -74,6 +74,7 @@ export function spawnSuite(started: () => Started, harnessOf: () => RuntimeHarne
     await until(async () => (await output()) === "one ");
     const second = reopen();
     await second.quiesce(id, call);
+    await second.tend(process, call);
     await type("two");
     await until(async () => (await output()) === "one two");
     expect(await second.inspect(id, process, call)).toEqual({ kind: "running" });
