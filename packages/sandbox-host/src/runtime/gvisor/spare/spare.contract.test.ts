@@ -116,7 +116,10 @@ describe("a container in a sandbox that stood by", () => {
 
   it("stays when what stood by for a service that died is ended, by one that was not opened", async () => {
     const { id, sandboxId } = await startInSpare();
-    await until(async () => (await spares()).length === 2);
+    await until(async () => {
+      const standing = (await spares()).find((name) => name !== sandboxId);
+      return standing !== undefined && (await isBooted(standing));
+    });
     await rig.create().close(call);
     expect(await spares()).toEqual([sandboxId]);
     expect(await text(id, "echo hi")).toBe("hi");
