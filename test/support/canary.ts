@@ -10,10 +10,13 @@ export interface Canary extends Disposable {
   readonly secret: string;
   /** Nothing was added, removed, written, or given other rights or owners. */
   expectUntouched(): void;
+  isUntouched(): boolean;
 }
 
-export function createCanary(): Canary {
-  const directory = mkdtempSync(join(tmpdir(), "turnbox-canary-"));
+/** In a directory of its own, unless a path that is free is given. */
+export function createCanary(at?: string): Canary {
+  const directory = at ?? mkdtempSync(join(tmpdir(), "turnbox-canary-"));
+  mkdirSync(directory, { recursive: true });
   const secret = `CANARY-${randomUUID()}`;
   mkdirSync(join(directory, "inner"));
   for (const name of ["secret", "inner/secret"]) writeFileSync(join(directory, name), `${secret}\n`);
@@ -31,6 +34,7 @@ export function createCanary(): Canary {
     expectUntouched: () => {
       expect(look()).toEqual(before);
     },
+    isUntouched: () => JSON.stringify(look()) === JSON.stringify(before),
     [Symbol.dispose]: () => {
       rmSync(directory, { recursive: true, force: true });
     },

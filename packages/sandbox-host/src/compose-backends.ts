@@ -10,12 +10,14 @@ import {
 } from "@turnbox/core";
 import { type HostConfig, poolSizeBytes } from "./config.ts";
 import { findCommand } from "./doctor/find-command.ts";
+import { createFileWorkers, type FileWorkers } from "./file/workers.ts";
 import { createLookUp } from "./network/netns/look-up.ts";
 import { createNetnsNetwork } from "./network/netns/netns-network.ts";
 import type { LookUp } from "./network/netns/resolver.ts";
 import type { Network } from "./network/network.ts";
 import { createNetworkedRuntime } from "./network/networked-runtime.ts";
 import { createNoNetwork } from "./network/none/no-network.ts";
+import type { PrepareRoot } from "./runtime/gvisor/context.ts";
 import { createGvisorRuntime } from "./runtime/gvisor/gvisor-runtime.ts";
 import { createNoneRuntime } from "./runtime/none/none-runtime.ts";
 import type { Runtime } from "./runtime/runtime.ts";
@@ -46,6 +48,8 @@ export interface Backends {
   /** One whose containers take their networks with them. */
   readonly runtime: Runtime;
   readonly network: Network;
+  /** The processes that touch the files of sessions; none is started before there is work. The host disposes them. */
+  readonly workers: FileWorkers;
 }
 
 /** The storage and the runtime that the configuration names, not opened yet. */
@@ -65,13 +69,32 @@ export async function composeBackends(options: BackendOptions): Promise<Backends
           sessionsDataset: config.sessionsDataset,
         })
       : createLocalDiskStorage({ runner, root: config.sessionsRootDir ?? join(dataDirectory, "disk") });
+  const workers = createFileWorkers({
+    runner,
+    nodePath: process.execPath,
+    ...(options.clock && { clock: options.clock }),
+  });
   const stateDirectory = join(dataDirectory, "containers");
   const runtime =
     config.containerRuntime === "gvisor"
-      ? createGvisorRuntime({ runner, stateDirectory, spareSandbox: "one", restAfterMs: REST_AFTER_MS, ...aide })
+      ? createGvisorRuntime({
+          runner,
+          prepareRoot: prepareRootBy(workers),
+          stateDirectory,
+          spareSandbox: "one",
+          restAfterMs: REST_AFTER_MS,
+          ...aide,
+        })
       : createNoneRuntime({ runner, stateDirectory });
   const network = await composeNetwork({ ...options, runner });
-  return { storage, runtime: createNetworkedRuntime(runtime, network), network };
+  return { storage, runtime: createNetworkedRuntime(runtime, network), network, workers };
+}
+
+/** Has a file worker make the places that a boot needs in a session's root. */
+export function prepareRootBy(workers: FileWorkers): PrepareRoot {
+  return async (root, input, call) => {
+    await workers.run("prepareRoot", { root, input }, call);
+  };
 }
 
 /** Namespaces and nftables where they are there; a host without them has sessions without a network. */

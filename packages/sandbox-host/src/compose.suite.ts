@@ -1,9 +1,10 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLog, parseConfig, type Principal } from "@turnbox/core";
+import { createChildCommandRunner, createLog, parseConfig, type Principal } from "@turnbox/core";
 import { composeHost, type HostOptions } from "./compose.ts";
 import { HOST_SETTINGS, type HostConfig } from "./config.ts";
+import { createFileWorkers } from "./file/workers.ts";
 import { createFakeNetwork, type FakeNetwork } from "./network/fake/fake-network.ts";
 import { createNetworkedRuntime } from "./network/networked-runtime.ts";
 import type { Host } from "./rpc/host.ts";
@@ -63,6 +64,8 @@ interface World {
 async function start(world: World, parts: TestParts = {}): Promise<TestHost> {
   const { directory, storage, network } = world;
   const runtime = createFakeRuntime({ machine: world.machine, programOf });
+  const runner = createChildCommandRunner();
+  const workers = createFileWorkers({ runner, nodePath: process.execPath, ...(parts.clock && { clock: parts.clock }) });
   const composed = await composeHost(
     {
       ...parts,
@@ -70,7 +73,7 @@ async function start(world: World, parts: TestParts = {}): Promise<TestHost> {
       dataDirectory: directory,
       log: createLog({ name: "test", level: "silent", to: "stderr" }),
       path: process.env["PATH"] ?? "",
-      backends: { storage, runtime: createNetworkedRuntime(runtime, network), network },
+      backends: { storage, runtime: createNetworkedRuntime(runtime, network), network, workers },
       miniSources: { busybox: join(directory, "busybox"), bash: join(directory, "bash") },
     },
     { signal: SIGNAL },

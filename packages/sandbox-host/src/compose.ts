@@ -5,7 +5,6 @@ import { type BackendOptions, type Backends, composeBackends } from "./compose-b
 import { sessionDefaults } from "./config.ts";
 import { createChangeFiles } from "./file/change-files.ts";
 import { createSessionFiles } from "./file/session-files.ts";
-import { createFileWorkers } from "./file/workers.ts";
 import { createAdmission } from "./fleet/admission.ts";
 import { createFence } from "./fleet/fence.ts";
 import { createHealth } from "./health/health.ts";
@@ -100,7 +99,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const clock = options.clock ?? systemClock;
   const reach = options.reach ?? PASS_ON;
   const runner = createChildCommandRunner({ path: options.path, ...(options.aide && { aide: options.aide }) });
-  const { storage, runtime, network } = options.backends ?? (await composeBackends(options));
+  const { storage, runtime, network, workers: fileWorkers } = options.backends ?? (await composeBackends(options));
   const stagingPath = join(dataDirectory, "staging");
   await rm(stagingPath, { recursive: true, force: true });
   const outputsPath = join(dataDirectory, "tool-output");
@@ -109,7 +108,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const onRemounted = (heads: readonly HeadRef[]): Promise<void> => records.call("noteLostHeads", heads);
   const [{ version }] = await Promise.all([runtime.open(call), storage.open({ ...call, onRemounted })]).catch(
     async (thrown: unknown) => {
-      await records[Symbol.asyncDispose]();
+      await Promise.all([records[Symbol.asyncDispose](), fileWorkers[Symbol.asyncDispose]()]);
       throw thrown;
     },
   );
@@ -200,7 +199,6 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     drainTimeoutMs,
   });
   await expiry.load();
-  const fileWorkers = createFileWorkers({ runner, nodePath: process.execPath, clock });
   const sessionFiles = createSessionFiles({ storage, workers: fileWorkers });
   const runTool = createRunTool({
     runtime,

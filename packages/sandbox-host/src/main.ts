@@ -116,7 +116,8 @@ async function runDoctor(home: string): Promise<void> {
   // The home may not exist yet, and looking must not make it.
   await using scratch = await makeScratch();
   const dataDirectory = scratch.path;
-  const { runtime } = await composeBackends({ config, dataDirectory, path });
+  const { runtime, workers } = await composeBackends({ config, dataDirectory, path });
+  await using _workers = workers;
   const report = await examine({
     runner: createChildCommandRunner({ path }),
     path,

@@ -2,6 +2,7 @@ import { listDirectory } from "./op/list-directory.ts";
 import { makeDirectory } from "./op/make-directory.ts";
 import { move } from "./op/move.ts";
 import { packArchive } from "./op/pack-archive.ts";
+import { prepareRoot } from "./op/prepare-root.ts";
 import { readFile } from "./op/read-file.ts";
 import { remove } from "./op/remove.ts";
 import { stat } from "./op/stat.ts";
@@ -31,6 +32,7 @@ export const OPERATIONS = {
   makeDirectory,
   move,
   packArchive,
+  prepareRoot,
   readFile,
   remove,
   stat,

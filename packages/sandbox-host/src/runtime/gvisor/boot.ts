@@ -1,12 +1,13 @@
-import { chmod, lstat, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { lstat, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { invalidArgument, SandboxError } from "@turnbox/core";
+import { SandboxError } from "@turnbox/core";
 import type { ContainerSpec } from "../runtime.ts";
+import { launchBoot } from "./boot-launcher.ts";
+import { readCgroupMounts } from "./cgroup.ts";
 import { cgroupOf, cgroupPath, type GvisorContext, runsc, runscWithNetwork, sandboxOf } from "./context.ts";
 import { endHostClients, findHostClients } from "./host-clients.ts";
 import { containerLayout, resolvConfPath, sandboxNote, spawnMark } from "./layout.ts";
-import { createOciSpec, MOUNT_POINTS, type OciNetwork } from "./oci-spec.ts";
-import { withReadOnly } from "./read-only.ts";
+import { createOciSpec, MOUNT_POINTS, type OciNetwork, RESOLVER_FILE } from "./oci-spec.ts";
 import { withHiddenSettings } from "./runsc-command.ts";
 import { isBooted, readStateFile, stateFilePath } from "./state-file.ts";
 import { tearDown } from "./teardown.ts";
@@ -24,14 +25,16 @@ export async function bootContainer(
   spec: ContainerSpec,
   { signal, sandboxId = spec.id }: { readonly signal: AbortSignal; readonly sandboxId?: string },
 ): Promise<void> {
-  await prepareRoot(spec.rootPath);
+  await prepareRoot(context, spec, signal);
   const paths = containerLayout(context.layout, spec.id);
   // The directory is there before anything runs: a crash from here on leaves something that `list` finds.
   await mkdir(paths.execDirectory, { recursive: true, mode: 0o700 });
+  for (const place of [paths.rootTarget, paths.tmpTarget]) await mkdir(place, { recursive: true, mode: 0o700 });
   if (sandboxId !== spec.id) await writeFile(sandboxNote(context.layout, spec.id), sandboxId, { mode: 0o600 });
   context.sandboxes.set(spec.id, sandboxId);
   const oci = createOciSpec({
-    rootPath: spec.rootPath,
+    rootPath: paths.rootTarget,
+    tmpPath: paths.tmpTarget,
     hostname: spec.hostname,
     limits: { ...context.defaultLimits, ...spec.limits },
     initDirectory: context.layout.initDirectory,
@@ -40,14 +43,20 @@ export async function bootContainer(
     ...(await prepareNetwork(context, spec)),
   });
   await writeFile(paths.specPath, JSON.stringify(oci), { mode: 0o600 });
-  const { initDirectory } = context.layout;
-  const busybox = join(initDirectory, "busybox");
+  const busybox = join(context.layout.initDirectory, "busybox");
   const args = ["run", "--detach", `--bundle=${paths.bundleDirectory}`, spec.id];
   const run =
     spec.network === undefined
       ? runsc(context, args, BOOT_DEADLINE_MS)
       : withHiddenSettings(spec.network.netnsPath, busybox, runscWithNetwork(context, args, BOOT_DEADLINE_MS));
-  const command = withReadOnly(initDirectory, { busyboxPath: busybox }, run);
+  const view = {
+    rootPath: spec.rootPath,
+    rootTarget: paths.rootTarget,
+    targets: { tmp: paths.tmpTarget },
+    writable: [context.layout.runscRoot],
+    writableMounts: ["/proc", ...(await readCgroupMounts()).map(({ mountPoint }) => mountPoint)],
+  };
+  const command = launchBoot(view, run);
   try {
     const { exitCode } = await context.runner.run({ ...command, outputPath: paths.bootLogPath }, { signal });
     if (exitCode !== 0) throw new Error(await readTail(paths.bootLogPath));
@@ -115,40 +124,24 @@ async function endBoot(context: GvisorContext, id: string, bundleDirectory: stri
   );
 }
 
-/**
- * Makes the mount points that are missing. One that is anything but a directory is refused: a link there would have the
- * host mount what it points to.
- */
-async function prepareRoot(rootPath: string): Promise<void> {
-  const places = MOUNT_POINTS.map(({ path }) => join(rootPath, path));
-  const [kindOfRoot, ...kinds] = await Promise.all([rootPath, ...places].map(kindOf));
-  if (kindOfRoot !== "directory") throw invalidArgument("rootPath", "is not a directory");
-  for (const [index, { path, mode }] of MOUNT_POINTS.entries()) {
-    const full = join(rootPath, path);
-    const kind = kinds[index];
-    if (kind === "other") throw invalidArgument("rootPath", `/${path} is not a directory`);
-    if (kind === "directory") continue;
-    await mkdir(full);
-    await chmod(full, mode);
-  }
+/** Has the mount points made that are missing. The service itself touches nothing in a session's files. */
+async function prepareRoot(
+  context: GvisorContext,
+  { rootPath, network }: ContainerSpec,
+  signal: AbortSignal,
+): Promise<void> {
+  const files = network === undefined ? [] : [RESOLVER_FILE];
+  await context.prepareRoot(rootPath, { directories: MOUNT_POINTS, files }, { signal });
 }
 
 /** What a container with a network needs of the host: a file with its resolver. */
 async function prepareNetwork(
   { layout }: GvisorContext,
-  { id, network, rootPath }: ContainerSpec,
+  { id, network }: ContainerSpec,
 ): Promise<{ readonly network?: OciNetwork }> {
   if (network === undefined) return {};
   const resolver = resolvConfPath(layout, id);
   await writeFile(resolver, `nameserver ${network.nameserver}\noptions timeout:5 attempts:2\n`, { mode: 0o644 });
-  const etc = join(rootPath, "etc");
-  const place = join(etc, "resolv.conf");
-  if ((await kindOf(etc)) === "missing") await mkdir(etc);
-  if ((await kindOf(etc)) !== "directory") throw invalidArgument("rootPath", "/etc is not a directory");
-  const stats = await lstat(place).catch(() => undefined);
-  // Whatever a link there points to is nothing to mount on.
-  if (stats !== undefined && !stats.isFile()) await rm(place, { recursive: true, force: true });
-  if (stats?.isFile() !== true) await writeFile(place, "", { flag: "wx", mode: 0o644 });
   return { network: { netnsPath: network.netnsPath, resolvConfPath: resolver } };
 }
 

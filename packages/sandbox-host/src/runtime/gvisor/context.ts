@@ -10,12 +10,26 @@ import type { Freezer } from "./rest/freezer.ts";
 import { runscCommand } from "./runsc-command.ts";
 import { type ContainerState, isBooted, readStateFile } from "./state-file.ts";
 
+/** What a root needs below itself before a container is booted on it. Each is made if it is missing. */
+export interface RootPlaces {
+  readonly directories: readonly { readonly path: string; readonly mode: number }[];
+  readonly files: readonly { readonly path: string; readonly mode: number }[];
+}
+
+/** Makes places in a session's root, in a process of its own that no link leads out of the root. */
+export type PrepareRoot = (
+  rootPath: string,
+  places: RootPlaces,
+  call: { readonly signal: AbortSignal },
+) => Promise<void>;
+
 /** What the parts of the gVisor runtime share. */
 export interface GvisorContext {
   readonly runner: CommandRunner;
   /** Passes files to sentries; absent where processes are started by `runsc` alone. */
   readonly aide: Aide | undefined;
   readonly fifos: FifoSupply;
+  readonly prepareRoot: PrepareRoot;
   /** How processes are started, as `open` has proven it. */
   readonly execs: { way: "sentry" | "runsc" };
   readonly clock: Clock;

@@ -20,13 +20,13 @@ export interface GvisorHarnessOptions {
 
 export async function createGvisorHarness({ aide, thrift }: GvisorHarnessOptions = {}): Promise<RuntimeHarness> {
   const bench = await createWorkbench();
-  const { stateDirectory } = bench;
+  const { prepareRoot, stateDirectory } = bench;
   const byAide = aide === undefined ? {} : { aide };
   const runner = createChildCommandRunner(byAide);
   const opened: Runtime[] = [];
   const reopen = (): Runtime => {
     const thrifty = thrift === undefined ? {} : ({ spareSandbox: "one", restAfterMs: REST_AFTER_MS } as const);
-    const runtime = createGvisorRuntime({ runner, ...byAide, stateDirectory, ...thrifty });
+    const runtime = createGvisorRuntime({ runner, ...byAide, prepareRoot, stateDirectory, ...thrifty });
     opened.push(runtime);
     return thrift === undefined ? runtime : bootingInSpares(runtime, bench);
   };

@@ -23,8 +23,9 @@ export function createGvisorRig(options: Options, timeoutMs: number): GvisorRig 
   let bench: Workbench;
   const opened: Runtime[] = [];
   const create = (): Runtime => {
-    const { stateDirectory } = bench;
-    return createGvisorRuntime({ runner: createChildCommandRunner({ aide }), aide, stateDirectory, ...options });
+    const { prepareRoot, stateDirectory } = bench;
+    const runner = createChildCommandRunner({ aide });
+    return createGvisorRuntime({ runner, aide, prepareRoot, stateDirectory, ...options });
   };
   const reopen = async (): Promise<void> => {
     const runtime = create();

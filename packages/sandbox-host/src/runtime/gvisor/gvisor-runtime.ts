@@ -17,7 +17,7 @@ import { withinStopLimit } from "../execution/within-stop-limit.ts";
 import type { ContainerLimits, ContainerSpec, Execution, ExecSpec, Runtime } from "../runtime.ts";
 import { bootContainer, removeContainer } from "./boot.ts";
 import { createBoots } from "./boots.ts";
-import { cgroupOf, type GvisorContext, liveState, runsc } from "./context.ts";
+import { cgroupOf, type GvisorContext, liveState, type PrepareRoot, runsc } from "./context.ts";
 import { createDeaths, isDead, noteDeath } from "./deaths.ts";
 import { checkSpec, recordProcess, type StartedProcess, startProcess } from "./exec.ts";
 import { createLayout } from "./layout.ts";
@@ -49,6 +49,7 @@ const ID_RULE = /^[a-z0-9]{1,64}$/;
 
 export interface GvisorRuntimeOptions {
   readonly runner: CommandRunner;
+  readonly prepareRoot: PrepareRoot;
   /** Where given, and this version of runsc is one whose protocol is known, processes are started without runsc. */
   readonly aide?: Aide;
   /** Private to this runtime; what is in it outlives the service. */
@@ -73,6 +74,7 @@ export interface GvisorRuntimeOptions {
 export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
   const context: GvisorContext = {
     runner: options.runner,
+    prepareRoot: options.prepareRoot,
     aide: options.aide,
     fifos: createFifoSupply(options.aide === undefined ? {} : { aide: options.aide }),
     execs: { way: "runsc" },

@@ -24,6 +24,8 @@ import { createGvisorRuntime } from "./gvisor-runtime.ts";
 const TEST_TIMEOUT_MS = 60_000;
 const sha256 = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
 const MIB = 1024 * 1024;
+/** For runtimes that start no container. */
+const bootsNothing = (): Promise<void> => Promise.reject(new Error("this runtime boots nothing"));
 
 /** What is true of gVisor alone. */
 export function gvisorSuite(
@@ -213,7 +215,13 @@ export function gvisorSuite(
       // A clock by which half a minute is over in a second.
       const clock = { ...systemClock, monotonicMs: () => 30 * performance.now() };
       const runner = createChildCommandRunner();
-      const runtime = createGvisorRuntime({ runner, stateDirectory: join(directory, "state"), runscPath, clock });
+      const runtime = createGvisorRuntime({
+        runner,
+        prepareRoot: bootsNothing,
+        stateDirectory: join(directory, "state"),
+        runscPath,
+        clock,
+      });
       await expect(runtime.exec(container.id, execSpec(sh("true")), call)).rejects.toMatchObject({
         reason: "RUNTIME_UNAVAILABLE",
         admitted: "unknown",
@@ -259,7 +267,7 @@ export function gvisorSuite(
           spec.args.includes("exec") ? Promise.reject(new Error("cut off")) : runner.run(spec, options),
       };
       const stateDirectory = join(frozen.rootPath, "../../state");
-      const second = createGvisorRuntime({ runner: cutOff, stateDirectory });
+      const second = createGvisorRuntime({ runner: cutOff, prepareRoot: bootsNothing, stateDirectory });
       await expect(second.quiesce(frozen.id, call)).rejects.toThrow("cut off");
       expect(await runtime.liveness(frozen.id, call)).toBe("paused");
       await runtime.stop(frozen.id, call);
@@ -269,7 +277,7 @@ export function gvisorSuite(
     it.each(["proc", "sys", "dev", "run", "tmp"])("refuses a root whose /%s is a link", async (name) => {
       const crafted = await harness.newContainer();
       await symlink("/etc", join(crafted.rootPath, name));
-      expect(await reasonOf(harness.runtime.start(crafted, call))).toBe("INVALID_ARGUMENT");
+      expect(await reasonOf(harness.runtime.start(crafted, call))).toBe("PATH_REFUSED");
       expect(await harness.runtime.list(call)).not.toContain(crafted.id);
     });
 
@@ -318,6 +326,7 @@ export function gvisorSuite(
       await using bench = await createWorkbench();
       const runtime = createGvisorRuntime({
         runner,
+        prepareRoot: bench.prepareRoot,
         stateDirectory: bench.stateDirectory,
         runscPath: "runsc-not-here",
       });
@@ -337,10 +346,11 @@ export function gvisorSuite(
       ],
     ])("says that runsc %s", async (_, script, message) => {
       await using bench = await createWorkbench();
+      const { prepareRoot, stateDirectory } = bench;
       const runscPath = join(bench.directory, "runsc");
       await writeFile(runscPath, `#!/bin/sh\n${script}\n`);
       await chmod(runscPath, 0o755);
-      const runtime = createGvisorRuntime({ runner, stateDirectory: bench.stateDirectory, runscPath });
+      const runtime = createGvisorRuntime({ runner, prepareRoot, stateDirectory, runscPath });
       await expect(runtime.open(call)).rejects.toMatchObject({
         reason: "RUNTIME_UNAVAILABLE",
         message: expect.stringContaining(message),
@@ -350,14 +360,16 @@ export function gvisorSuite(
 
     it("says that there is no static busybox", async () => {
       await using bench = await createWorkbench();
+      const { prepareRoot, stateDirectory } = bench;
       const busyboxPath = join(bench.directory, "busybox");
-      const runtime = createGvisorRuntime({ runner, stateDirectory: bench.stateDirectory, busyboxPath });
+      const runtime = createGvisorRuntime({ runner, prepareRoot, stateDirectory, busyboxPath });
       await expect(runtime.open(call)).rejects.toMatchObject({ reason: "RUNTIME_UNAVAILABLE" });
     });
 
     it("proves it by a run, once per boot, and again when the proof is gone", async () => {
       await using bench = await createWorkbench();
-      const runtime = createGvisorRuntime({ runner, stateDirectory: bench.stateDirectory });
+      const { prepareRoot, stateDirectory } = bench;
+      const runtime = createGvisorRuntime({ runner, prepareRoot, stateDirectory });
       await runtime.open(call);
       const proofPath = join(bench.stateDirectory, "proof.json");
       await access(proofPath);

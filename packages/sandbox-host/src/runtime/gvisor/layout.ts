@@ -32,6 +32,9 @@ export interface ContainerLayout {
   readonly specPath: string;
   readonly bootLogPath: string;
   readonly execDirectory: string;
+  /** Empty directories; in the mount namespace of the boot they show the session's root and its `/tmp`. */
+  readonly rootTarget: string;
+  readonly tmpTarget: string;
 }
 
 export function containerLayout(layout: Layout, id: string): ContainerLayout {
@@ -41,6 +44,8 @@ export function containerLayout(layout: Layout, id: string): ContainerLayout {
     specPath: join(bundleDirectory, "config.json"),
     bootLogPath: join(bundleDirectory, "boot.log"),
     execDirectory: join(bundleDirectory, "exec"),
+    rootTarget: join(bundleDirectory, "root"),
+    tmpTarget: join(bundleDirectory, "tmp"),
   };
 }
 

@@ -3,7 +3,8 @@ import { createOciSpec, createProcessSpec, INIT_MOUNT } from "./oci-spec.ts";
 
 const NINE = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP", "NET_BIND_SERVICE"];
 const request = {
-  rootPath: "/roots/a",
+  rootPath: "/bundle/root",
+  tmpPath: "/bundle/tmp",
   hostname: "box",
   limits: { cpus: 0.5, memoryBytes: 1024, pids: 7 },
   initDirectory: "/state/init",
@@ -35,12 +36,12 @@ describe("the OCI spec of a container", () => {
     expect(resolver).toMatchObject({ type: "bind", source: "/state/resolv.conf" });
   });
 
-  it("mounts /tmp of the root by name, and nothing else of the session", () => {
-    expect(mountAt("/tmp")).toMatchObject({ type: "bind", source: "/roots/a/tmp" });
+  it("mounts /tmp by name, from a place outside of the session's files", () => {
+    expect(mountAt("/tmp")).toMatchObject({ type: "bind", source: "/bundle/tmp" });
     const sources = createOciSpec(request)
       .mounts.filter(({ type }) => type === "bind")
       .map(({ source }) => source);
-    expect(sources).toEqual(["/state/init", "/roots/a/tmp"]);
+    expect(sources).toEqual(["/state/init", "/bundle/tmp"]);
   });
 
   it("mounts /sys and its own programs read-only, and bounds every tmpfs", () => {

@@ -46,6 +46,9 @@ export const MOUNT_POINTS: readonly { readonly path: string; readonly mode: numb
   { path: "tmp", mode: 0o1777 },
 ];
 
+/** The file that a container with a network needs in its root, for its resolver to be mounted on. */
+export const RESOLVER_FILE = { path: "etc/resolv.conf", mode: 0o644 } as const;
+
 export interface ProcessRequest {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -67,7 +70,9 @@ export function createProcessSpec({ argv, env, cwd }: ProcessRequest) {
 }
 
 export interface OciRequest {
+  /** Where the boot finds the session's root and its `/tmp`: places outside of the session's files. */
   readonly rootPath: string;
+  readonly tmpPath: string;
   readonly hostname: string;
   readonly limits: ContainerLimits;
   readonly initDirectory: string;
@@ -86,9 +91,12 @@ export interface OciNetwork {
 const CONTAINER_TYPE = "io.kubernetes.cri.container-type";
 const SANDBOX_ID = "io.kubernetes.cri.sandbox-id";
 
-/** The OCI spec of a resident container. `/tmp` is mounted by name: runsc would put its own tmpfs on an empty one. */
+/**
+ * The OCI spec of a resident container. `/tmp` is mounted by name: runsc would put its own tmpfs on an empty one. No path in it
+ * leads through a session's files: runsc follows links in the sources of mounts.
+ */
 export function createOciSpec(request: OciRequest) {
-  const { rootPath, hostname, limits, initDirectory, cgroupsPath, network, sandboxId } = request;
+  const { rootPath, tmpPath, hostname, limits, initDirectory, cgroupsPath, network, sandboxId } = request;
   return {
     ...(sandboxId === undefined ? {} : { annotations: { [CONTAINER_TYPE]: "container", [SANDBOX_ID]: sandboxId } }),
     ociVersion: "1.0.2",
@@ -100,7 +108,7 @@ export function createOciSpec(request: OciRequest) {
       tmpfs("/dev/shm", "1777", SHARED_MEMORY_BYTES),
       tmpfs("/run", "755", RUN_BYTES),
       { destination: INIT_MOUNT, type: "bind", source: initDirectory, options: ["bind", "ro", "nosuid", "nodev"] },
-      { destination: "/tmp", type: "bind", source: `${rootPath}/tmp`, options: ["bind", "rw", "nosuid", "nodev"] },
+      { destination: "/tmp", type: "bind", source: tmpPath, options: ["bind", "rw", "nosuid", "nodev"] },
       ...(network === undefined ? [] : [resolvConf(network.resolvConfPath)]),
     ],
     linux: {
@@ -148,7 +156,7 @@ export function createSpareSpec({ rootPath, imagePath, hostname, limits, cgroups
 
 function resolvConf(source: string) {
   return {
-    destination: "/etc/resolv.conf",
+    destination: `/${RESOLVER_FILE.path}`,
     type: "bind",
     source,
     options: ["bind", "ro", "nosuid", "nodev", "noexec"],

@@ -53,6 +53,7 @@ describe.each([
     runtime = createGvisorRuntime({
       runner: createChildCommandRunner(),
       ...options,
+      prepareRoot: bench.prepareRoot,
       stateDirectory: bench.stateDirectory,
       waitingShells,
     });

@@ -3,6 +3,9 @@ import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createChildCommandRunner } from "@turnbox/core";
+import { prepareRootBy } from "../../compose-backends.ts";
+import { createFileWorkers } from "../../file/workers.ts";
+import type { PrepareRoot } from "../gvisor/context.ts";
 import type { ContainerSpec } from "../runtime.ts";
 import { type RuntimePrograms, sh } from "./harness.suite.ts";
 
@@ -30,6 +33,8 @@ export const SHELL_PROGRAMS: RuntimePrograms = {
 export interface Workbench extends AsyncDisposable {
   readonly stateDirectory: string;
   readonly directory: string;
+  /** Of file workers that end with the workbench. */
+  readonly prepareRoot: PrepareRoot;
   newContainer(limits?: ContainerSpec["limits"]): Promise<ContainerSpec>;
 }
 
@@ -38,9 +43,11 @@ export async function createWorkbench(): Promise<Workbench> {
   const stateDirectory = join(directory, "state");
   await mkdir(stateDirectory);
   const applets = await listApplets();
+  const workers = createFileWorkers({ runner: createChildCommandRunner(), nodePath: process.execPath });
   return {
     directory,
     stateDirectory,
+    prepareRoot: prepareRootBy(workers),
     newContainer: async (limits = {}) => {
       const id = `t${randomBytes(8).toString("hex")}`;
       const rootPath = join(directory, "roots", id);
@@ -53,6 +60,7 @@ export async function createWorkbench(): Promise<Workbench> {
       return { id, rootPath, hostname: "test", limits };
     },
     [Symbol.asyncDispose]: async () => {
+      await workers[Symbol.asyncDispose]();
       await rm(directory, { recursive: true, force: true });
     },
   };

@@ -43,13 +43,14 @@ beforeAll(async () => {
   const config = { ...parseConfig(HOST_SETTINGS, { env: {} }), storageBackend: "zfs", poolSize: 1024 ** 3 } as const;
   const path = process.env["PATH"] ?? "";
   const options = { config, dataDirectory: home, path };
-  ({ storage } = await composeBackends(options));
+  const { workers, ...made } = await composeBackends(options);
+  ({ storage } = made);
   const runtime = createFakeRuntime({ machine: createFakeMachine(), programOf: () => undefined });
   composed = await composeHost(
     {
       ...options,
       log: createLog({ name: "test", level: "silent", to: "stderr" }),
-      backends: { storage, runtime, network: createFakeNetwork() },
+      backends: { storage, runtime, network: createFakeNetwork(), workers },
       miniSources: { busybox: join(home, "busybox"), bash: join(home, "bash") },
     },
     call,

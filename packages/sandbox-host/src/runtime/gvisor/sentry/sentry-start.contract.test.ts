@@ -38,6 +38,7 @@ describe("a process that the sentry starts", () => {
     createGvisorRuntime({
       runner: createChildCommandRunner({ aide }),
       aide,
+      prepareRoot: bench.prepareRoot,
       stateDirectory: bench.stateDirectory,
       waitingShells: 0,
     });
@@ -79,7 +80,8 @@ describe("a process that the sentry starts", () => {
       "grep -E 'Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs' /proc/self/status; ulimit -n; id; echo $HOME; pwd; env";
     const argv = sh(script);
     const bySentry = await run(runtime, container.id, argv);
-    const plain = createGvisorRuntime({ runner: createChildCommandRunner(), stateDirectory: bench.stateDirectory });
+    const { prepareRoot, stateDirectory } = bench;
+    const plain = createGvisorRuntime({ runner: createChildCommandRunner(), prepareRoot, stateDirectory });
     const byRunsc = await run(plain, container.id, argv);
     const tell = (output: Buffer): string => output.toString().replaceAll(/TURNBOX_EXEC=.*/g, "");
     expect(tell(bySentry.stdout)).toBe(tell(byRunsc.stdout));
