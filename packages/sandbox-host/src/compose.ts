@@ -101,10 +101,10 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const runner = createChildCommandRunner({ path: options.path, ...(options.aide && { aide: options.aide }) });
   const { storage, runtime, network, workers: fileWorkers } = options.backends ?? (await composeBackends(options));
   const stagingPath = join(dataDirectory, "staging");
-  await rm(stagingPath, { recursive: true, force: true });
   const outputsPath = join(dataDirectory, "tool-output");
-  await rm(outputsPath, { recursive: true, force: true });
+  // First of all: a host that may not use the records changes nothing of the home.
   const records = await openRecords(join(dataDirectory, "host.db"));
+  for (const path of [stagingPath, outputsPath]) await rm(path, { recursive: true, force: true });
   const onRemounted = (heads: readonly HeadRef[]): Promise<void> => records.call("noteLostHeads", heads);
   const [{ version }] = await Promise.all([runtime.open(call), storage.open({ ...call, onRemounted })]).catch(
     async (thrown: unknown) => {

@@ -159,7 +159,31 @@ describe("openRecords", () => {
     const db = new DatabaseSync(file());
     db.exec("PRAGMA user_version = 99");
     db.close();
-    await expect(openRecords(file())).rejects.toThrow("schema version 99");
+    const refused = openRecords(file());
+    await expect(refused).rejects.toThrow("schema version 99");
+    await expect(refused).rejects.toMatchObject({ reason: "HOME_VERSION_UNSUPPORTED" });
+  });
+
+  it("leaves a file as it was that it cannot bring to its own version", async () => {
+    const made = new DatabaseSync(file());
+    // The step from version 2 changes the snapshots first and fails at the calls, which are not there.
+    made.exec(`
+      CREATE TABLE snapshots (id TEXT PRIMARY KEY, token TEXT NOT NULL, name TEXT NOT NULL UNIQUE, row TEXT NOT NULL) STRICT;
+      INSERT INTO snapshots VALUES ('x', 'ta', 'sx', '{}');
+      PRAGMA user_version = 2;
+    `);
+    made.close();
+    const look = (): unknown => {
+      using db = new DatabaseSync(file());
+      return ["PRAGMA user_version", "SELECT sql FROM sqlite_schema ORDER BY name", "SELECT * FROM snapshots"].map(
+        (query) => db.prepare(query).all(),
+      );
+    };
+    const before = look();
+    const refused = openRecords(file());
+    await expect(refused).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
+    await expect(refused).rejects.toThrow(/could not be brought from schema version 2 to \d+ and are as they were/);
+    expect(look()).toEqual(before);
   });
 });
 

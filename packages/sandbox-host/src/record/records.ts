@@ -5,6 +5,7 @@ import { SandboxError } from "@turnbox/core";
 import { type Answer, CLOSE, type Request, TEND } from "./message.ts";
 import { openNear } from "./near.ts";
 import { type InputOf, type OperationName, operations, type OutputOf } from "./operation.ts";
+import { LATER_RECORDS } from "./schema.ts";
 
 /**
  * The durable records of the host. Each call is one transaction, on the database's own thread or, where it is quick and
@@ -25,7 +26,10 @@ interface Pending {
 /** How often the worker is told of what was written beside it. */
 const TEND_EVERY = 200;
 
-/** Opens the database at `path`, making it where there is none. Throws `STORAGE_UNAVAILABLE` where it cannot be trusted. */
+/**
+ * Opens the database at `path`, making it if there is none. Throws `HOME_VERSION_UNSUPPORTED` for one that a later version
+ * wrote and `STORAGE_UNAVAILABLE` for one that cannot be trusted; both are left as they are.
+ */
 export async function openRecords(path: string): Promise<Records> {
   // The rows hold environments, which may hold secrets. SQLite gives its side files the mode of the database.
   await (await open(path, "a", 0o600)).close();
@@ -47,13 +51,7 @@ export async function openRecords(path: string): Promise<Records> {
     else waiter?.resolve(answer.output);
   });
   worker.on("error", (cause) => {
-    end(
-      new SandboxError(
-        "STORAGE_UNAVAILABLE",
-        `the records cannot be used: ${cause instanceof Error ? cause.message : String(cause)}`,
-        { cause },
-      ),
-    );
+    end(unusable(path, cause));
   });
   const closed = Promise.withResolvers<undefined>();
   worker.on("exit", () => {
@@ -108,6 +106,12 @@ export async function openRecords(path: string): Promise<Records> {
       await closed.promise;
     },
   };
+}
+
+function unusable(path: string, cause: unknown): SandboxError {
+  const { name, message: why } = cause as Error;
+  const reason = name === LATER_RECORDS ? "HOME_VERSION_UNSUPPORTED" : "STORAGE_UNAVAILABLE";
+  return new SandboxError(reason, `the records ${path} cannot be used: ${why}`, { cause });
 }
 
 function refusal(cause: unknown): SandboxError {

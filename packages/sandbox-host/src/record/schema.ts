@@ -33,6 +33,14 @@ const TABLES = `
   ${TABLE_OF_PROCESSES}
 `;
 
+/** Tells the error in another thread, which a class does not. */
+export const LATER_RECORDS = "LaterRecordsError";
+
+/** The records were written by a later version of the host; they are as they were. */
+export class LaterRecordsError extends Error {
+  override readonly name = LATER_RECORDS;
+}
+
 /** What brings the records from a version to the next one. */
 const MIGRATIONS: Readonly<Record<number, (db: DatabaseSync) => void>> = {
   1: (db) => {
@@ -83,25 +91,36 @@ function isPaused(row: Row): boolean {
 
 /**
  * Prepares an opened database: makes the tables of a new one, brings an older one up to this version in one step, and
- * throws for any other and for a damaged one, so that wrong data is never served.
+ * throws for any other and for a damaged one, so that wrong data is never served. What throws has changed nothing.
  */
 export function prepareSchema(db: DatabaseSync): void {
   db.exec("PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON");
   const check = db.prepare("PRAGMA quick_check(1)").get();
   if (check?.["quick_check"] !== "ok") throw new Error("the records are damaged (sqlite quick_check failed)");
-  const { user_version: version } = db.prepare("PRAGMA user_version").get() ?? {};
+  const version = Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
   if (version === SCHEMA_VERSION) return;
+  if (version > SCHEMA_VERSION) {
+    throw new LaterRecordsError(
+      `they have schema version ${version}, this host knows versions up to ${SCHEMA_VERSION}`,
+    );
+  }
   db.exec("BEGIN IMMEDIATE");
-  if (version === 0) db.exec(TABLES);
-  else migrate(db, Number(version));
-  db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
+  try {
+    if (version === 0) db.exec(TABLES);
+    else migrate(db, version);
+    db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
+  } catch (cause) {
+    if (db.isTransaction) db.exec("ROLLBACK");
+    const why = cause instanceof Error ? cause.message : String(cause);
+    const move = `from schema version ${version} to ${SCHEMA_VERSION}`;
+    throw new Error(`they could not be brought ${move} and are as they were: ${why}`, { cause });
+  }
 }
 
 function migrate(db: DatabaseSync, from: number): void {
   for (let version = from; version !== SCHEMA_VERSION; version += 1) {
     const step = MIGRATIONS[version];
-    if (step === undefined)
-      throw new Error(`the records have schema version ${from}, this host knows ${SCHEMA_VERSION}`);
+    if (step === undefined) throw new Error(`this host has no step from schema version ${version}`);
     step(db);
   }
 }
