@@ -40,14 +40,20 @@ export interface TestHost extends AsyncDisposable {
   kill(): Promise<void>;
   /** Ends it if it runs, by SIGTERM, and waits. */
   stop(): Promise<void>;
-  /** Starts it on the same data, with these variables beside its own. Answers when it serves, with how long that took. */
-  start(env?: Readonly<Record<string, string>>): Promise<{ readonly servedAfterMs: number }>;
+  /** Starts it on the same data, with these variables beside its own, as the program it was or as another. Answers when it serves, with how long that took. */
+  start(env?: Readonly<Record<string, string>>, program?: HostProgram): Promise<{ readonly servedAfterMs: number }>;
 }
 
-export interface TestHostOptions {
-  readonly env?: Readonly<Record<string, string>>;
+/** What the host is run as. */
+export interface HostProgram {
+  /** This code's unless given. */
+  readonly entry?: string;
   /** What the program is run by, such as `nsenter` with its arguments. */
   readonly launcher?: readonly string[];
+}
+
+export interface TestHostOptions extends HostProgram {
+  readonly env?: Readonly<Record<string, string>>;
   /** A home that somebody else removes. */
   readonly home?: string;
   /** Which of the hosts of its home it is. */
@@ -64,9 +70,7 @@ export async function startHost(options: TestHostOptions = {}): Promise<TestHost
   loadOrCreateSigningKeys(join(home, "keys"));
   const token = loadOrCreateHomeToken(join(home, "token")).reveal();
   const dataDirectory = join(home, "hosts", options.instanceId ?? "local-1");
-  const command = [...(options.launcher ?? []), process.execPath];
   const serve = ["serve", "--home", home, "--data-dir", dataDirectory, "--port", String(options.port ?? 0)];
-  const args = [...command.slice(1), ENTRY, ...serve];
   let current: Running | undefined;
   const running = (): Running => {
     if (current === undefined) throw new Error("the host is not running");
@@ -85,10 +89,11 @@ export async function startHost(options: TestHostOptions = {}): Promise<TestHost
     const details = answer["details"] as readonly { readonly debug?: { readonly reason?: string } }[] | undefined;
     throw new Refusal(method, details?.[0]?.debug?.reason ?? String(answer["code"]), String(answer["message"]));
   };
-  const start: TestHost["start"] = async (more) => {
+  const start: TestHost["start"] = async (more, program = options) => {
     const begunMs = performance.now();
     const env = environment(home, { TURNBOX_NO_APT: "1", ...options.env, ...more });
-    current = await launch(command[0] ?? "", args, env);
+    const command = [...(program.launcher ?? []), process.execPath, program.entry ?? ENTRY, ...serve];
+    current = await launch(command[0] ?? "", command.slice(1), env);
     return { servedAfterMs: performance.now() - begunMs };
   };
   const stop = async (): Promise<void> => {

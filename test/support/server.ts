@@ -28,6 +28,8 @@ export interface ServerOptions {
   /** A home that outlives this server, for tests of restarts. */
   readonly home?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** The program that serves, with its arguments; `turnbox up` of this code unless given. */
+  readonly program?: readonly string[];
 }
 
 export function environment(home: string, more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
@@ -61,7 +63,8 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   const ownHome = options.home === undefined ? await makeHome() : undefined;
   const home = options.home ?? ownHome?.path ?? "";
   const env = environment(home, options.env);
-  const child = spawn(process.execPath, [CLI, "up"], { cwd: REPO, env, stdio: ["ignore", "pipe", "pipe"] });
+  const program = options.program ?? [CLI, "up"];
+  const child = spawn(process.execPath, [...program], { cwd: REPO, env, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
   const exit = ended(child);
