@@ -2,11 +2,11 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { bundleCli } from "../bootstrap/bundle-cli.mjs";
-import { requireCommand } from "../bootstrap/command.mjs";
 import { root } from "../bootstrap/layout.mjs";
 import { bundleLibrary, entryPoints, rollDeclarations } from "./library.mjs";
 import { publishedManifest } from "./manifest.mjs";
 import { thirdPartyNotices } from "./notices.mjs";
+import { npmPack } from "./npm-pack.mjs";
 import { isOurs } from "./package-of.mjs";
 
 const client = path.join(root, "packages/client");
@@ -35,10 +35,7 @@ export async function makeTarball(into) {
   try {
     await stage(staging);
     mkdirSync(into, { recursive: true });
-    const argv = ["npm", "pack", "--ignore-scripts", "--json", "--pack-destination", path.resolve(into)];
-    const { stdout } = await requireCommand(argv, { cwd: staging, env: process.env, timeoutMs: 120_000 });
-    const [{ filename }] = Object.values(JSON.parse(stdout));
-    return path.join(path.resolve(into), filename);
+    return await npmPack(staging, into);
   } finally {
     rmSync(staging, { recursive: true, force: true });
   }

@@ -47,7 +47,7 @@ async function succeed(name: string, finished: Promise<Finished>): Promise<strin
 async function installInto(project: string): Promise<void> {
   const env = environment(project);
   const packed = run(process.execPath, [join(REPO, "scripts/pack/main.mjs"), project], { env });
-  const tarball = (await succeed("pack", packed)).trim();
+  const tarball = (await succeed("pack", packed)).trim().split("\n").at(-1) ?? "";
   const manifest = { name: "scratch", private: true, type: "module" };
   await writeFile(join(project, "package.json"), JSON.stringify(manifest));
   await writeFile(join(project, "tsconfig.json"), JSON.stringify(TSCONFIG));

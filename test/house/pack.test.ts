@@ -2,6 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { contentsOf, tidyMarkdown } from "../../scripts/docs/tidy-markdown.mjs";
 import { publishedManifest } from "../../scripts/pack/manifest.mjs";
 import { packageOf } from "../../scripts/pack/package-of.mjs";
+import { placeholderManifest } from "../../scripts/pack/placeholder.mjs";
 
 const workspace = {
   client: {
@@ -46,6 +47,16 @@ describe("the manifest of the published client", () => {
     ["./x.js", undefined],
   ])("takes %s for a part of %s", (specifier, name) => {
     expect(packageOf(specifier)).toBe(name);
+  });
+});
+
+describe("the package that holds the name of the command line", () => {
+  it("has that name, is older than any release, and runs nothing", () => {
+    const made = placeholderManifest({ license: "MIT" });
+    expect(made).toMatchObject({ name: "turnbox", version: "0.0.0" });
+    expect(Object.keys(made)).not.toEqual(
+      expect.arrayContaining([expect.stringMatching(/^(bin|scripts|.*ependencies)$/)]),
+    );
   });
 });
 
