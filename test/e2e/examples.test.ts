@@ -68,7 +68,7 @@ describe("the examples", () => {
     const [withoutClient = ""] = page.split("## The same by the command line");
     const recipes = [...withoutClient.matchAll(/^```sh\n(.*?)^```$/gms)].map((match) => match[1] ?? "");
     // npx would look for what is in the path already, at every call.
-    const script = ["set -eu", 'npx() { "$@"; }', ...recipes].join("\n");
+    const script = ["set -eu", 'npx() { shift; "$@"; }', ...recipes].join("\n");
     const path = [join(REPO, "node_modules/.bin"), dirname(process.execPath), process.env["PATH"]].join(":");
     const env = { ...clientEnvironment(), PATH: path, TURNBOX_URL: server.url };
     const { exitCode, stdout, stderr } = await run("bash", ["-c", script], { env });

@@ -8,12 +8,19 @@ const LEFT_OUT = new Set([
   ".toolchain",
   "node_modules",
   "dist",
+  "bundle",
+  "dist-pack",
   "gen",
   "coverage",
   "results",
   "pnpm-lock.yaml",
 ]);
 const REGISTRY = /https?:\/\/[a-z0-9.-]*(debian|npmjs|pypi|golang)[a-z0-9.-]*\.(org|com)/i;
+
+/** Runners that take a name for a package of the registry and run what is there. `--no-install` keeps npx from it. */
+const FOREIGN_RUN = /\b(npx|npm (exec|x)|(pnpm|yarn) dlx|bunx)( -(?!-no-install\b)\S+)* @?turnbox\b/;
+/** Command lines are also written as lists of strings. */
+const asLine = (text: string): string => text.replace(/["',[\]]|\bargs:/g, " ").replace(/ +/g, " ");
 
 function listFiles(folder: string): readonly string[] {
   return readdirSync(folder, { withFileTypes: true })
@@ -39,6 +46,15 @@ describe("the files of the project", () => {
     const mirrors = ["registry.npmjs.org", "deb.debian.org/debian"].map((name) => `https://${name}`);
     for (const mirror of mirrors) expect(mirror).toMatch(REGISTRY);
     expect(holding((text) => REGISTRY.test(text))).toEqual([]);
+  });
+
+  it("never have a runner ask a registry for turnbox, which may be the package of another", () => {
+    const [runner, name] = ["npx", "turnbox"];
+    const asking = [`${runner} ${name} up`, `${runner} -y @${name}/client`, `["${runner}", "-y", "${name}"]`];
+    for (const line of asking) expect(asLine(line)).toMatch(FOREIGN_RUN);
+    for (const line of [`${runner} --no-install ${name} up`, `["${runner}", "--no-install", "${name}"]`])
+      expect(asLine(line)).not.toMatch(FOREIGN_RUN);
+    expect(holding((text) => FOREIGN_RUN.test(asLine(text)))).toEqual([]);
   });
 
   it("do not know where the clone is", () => {
