@@ -1,6 +1,7 @@
-import { chmod, copyFile, mkdir, symlink, writeFile } from "node:fs/promises";
+import { chmod, copyFile, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type CommandRunner, SandboxError } from "@turnbox/core";
+import { type CommandResult, type CommandRunner, SandboxError } from "@turnbox/core";
+import { lacksTimeouts, mendBusybox } from "./mend-busybox.ts";
 
 export const MINI = "mini";
 
@@ -17,11 +18,14 @@ const FILES: Readonly<Record<string, string>> = {
   "etc/hostname": "turnbox\n",
 };
 
+interface MiniDeps {
+  readonly sources: MiniSources;
+  readonly runner: CommandRunner;
+  readonly signal: AbortSignal;
+}
+
 /** Writes the smallest useful root filesystem: busybox with a link for each of its programs, and bash. */
-export async function fillMini(
-  root: string,
-  deps: { readonly sources: MiniSources; readonly runner: CommandRunner; readonly signal: AbortSignal },
-): Promise<void> {
+export async function fillMini(root: string, deps: MiniDeps): Promise<void> {
   for (const directory of ["bin", "etc", "root", "home", "usr", "var", "var/tmp", "workspace"]) {
     await mkdir(join(root, directory), { mode: 0o755 });
   }
@@ -29,6 +33,7 @@ export async function fillMini(
   await chmod(join(root, "var/tmp"), 0o1777);
   await symlink("../bin", join(root, "usr/bin"));
   await copyProgram(deps.sources.busybox, join(root, "bin/busybox"));
+  await mend(join(root, "bin/busybox"), deps);
   await copyProgram(deps.sources.bash, join(root, "bin/bash"));
   for (const applet of await applets(deps)) {
     if (applet !== "busybox" && applet !== "bash") await symlink("busybox", join(root, "bin", applet));
@@ -45,14 +50,18 @@ async function copyProgram(from: string, to: string): Promise<void> {
   await chmod(to, 0o755);
 }
 
-async function applets(deps: {
-  readonly sources: MiniSources;
-  readonly runner: CommandRunner;
-  readonly signal: AbortSignal;
-}) {
-  const { stdout } = await deps.runner.run(
-    { command: deps.sources.busybox, args: ["--list"], deadlineMs: 10_000 },
-    { signal: deps.signal },
-  );
-  return stdout.split("\n").filter((name) => name !== "");
+/** Corrects what the copy of busybox would die of. */
+async function mend(copy: string, deps: MiniDeps): Promise<void> {
+  const { stdout, stderr } = await ask(["wget", "--help"], deps);
+  if (!lacksTimeouts(stdout + stderr)) return;
+  const program = await readFile(copy);
+  if (mendBusybox(program) === "mended") await writeFile(copy, program);
+}
+
+async function applets(deps: MiniDeps): Promise<readonly string[]> {
+  return (await ask(["--list"], deps)).stdout.split("\n").filter((name) => name !== "");
+}
+
+async function ask(args: readonly string[], { sources, runner, signal }: MiniDeps): Promise<CommandResult> {
+  return await runner.run({ command: sources.busybox, args, deadlineMs: 10_000 }, { signal });
 }
