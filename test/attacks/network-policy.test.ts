@@ -259,7 +259,7 @@ describe("the policy of a sandbox", () => {
     await using bare = await startHost({
       env: { TURNBOX_CONTAINER_RUNTIME: "none", TURNBOX_STORAGE_BACKEND: "local-disk" },
     });
-    const networkPolicy = { allowOutbound: true, allowList: ["192.0.2.0/24"] };
+    const networkPolicy = { allowOutbound: true, allowList: ["192.31.196.0/24"] };
     await expect(
       createSession(bare, "bare", { networkPolicy: { ...networkPolicy, required: true } }),
     ).rejects.toMatchObject({ reason: "CAPABILITY_NOT_SUPPORTED" });

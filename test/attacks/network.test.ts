@@ -44,11 +44,15 @@ beforeAll(async () => {
   const link = outside.netns.replace("-", "");
   for (const address of OWN) execFileSync("ip", ["addr", "add", `${address}/32`, "dev", link]);
   execFileSync("ip", ["addr", "add", `${OWN_6}/128`, "dev", link, "nodad"]);
-  host = await startHost({ env: { TURNBOX_NAMESERVERS: `${NAMES}:${String(NAMES_PORT)}` } });
+  // An operator who opens all of it: what stays closed here is what no policy has named.
+  const opened = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16"];
+  const env = { TURNBOX_PRIVATE_RANGES: opened.join(","), TURNBOX_ALLOW_METADATA: "1" };
+  host = await startHost({ env: { ...env, TURNBOX_NAMESERVERS: `${NAMES}:${String(NAMES_PORT)}` } });
   await createSession(host, "open", { networkPolicy: { allowOutbound: true, required: true } });
   await createSession(host, "loose", { networkPolicy: { allowOutbound: true, allowList: ["0.0.0.0/0"] } });
+  await createSession(host, "inward", { networkPolicy: { allowOutbound: true, allowList: [...METADATA, ...opened] } });
   await createSession(host, "shut");
-  await Promise.all(["open", "loose", "shut"].map((id) => script(host, id, "true")));
+  await Promise.all(["open", "loose", "inward", "shut"].map((id) => script(host, id, "true")));
 });
 afterAll(async () => {
   await host[Symbol.asyncDispose]();
@@ -85,8 +89,10 @@ describe("the network of a sandbox", () => {
     expect((await denials(host, "open")).map(({ destination }) => destination)).toEqual(
       expect.arrayContaining(METADATA.map((address) => `${address}:80/tcp`)),
     );
-    // The forms are good and the services are there: who is allowed to gets to them by each.
-    const allowed = await tries(host, "loose", targets.slice(0, -2));
+    expect(Object.values(await tries(host, "loose", targets))).not.toContain("hello");
+    expect(outside.packets()).toEqual([]);
+    // The forms are good and the services are there: where operator and policy name them, they are reached by each.
+    const allowed = await tries(host, "inward", targets.slice(0, -2));
     expect(Object.values(allowed).filter((answer) => answer === "hello").length).toBeGreaterThanOrEqual(9);
     await reachFromMachine([METADATA_6]);
     expect(outside.packets()).toEqual([
@@ -101,7 +107,8 @@ describe("the network of a sandbox", () => {
     expect(outside.packets()).toEqual([]);
     await reachFromMachine([...NEIGHBOURS, NEIGHBOUR_6]);
     expect(outside.packets()).toHaveLength(neighbours.length);
-    expect(await reaches(host, "loose", NEIGHBOURS[0] ?? "")).toBe(true);
+    expect(await reaches(host, "loose", NEIGHBOURS[0] ?? "")).toBe(false);
+    expect(await reaches(host, "inward", NEIGHBOURS[0] ?? "")).toBe(true);
 
     let seen = 0;
     const server = createServer((socket) => {
@@ -126,8 +133,9 @@ describe("the network of a sandbox", () => {
     const answers = [
       ...Object.values(await tries(host, "open", targets)),
       ...Object.values(await tries(host, "loose", targets)),
+      ...Object.values(await tries(host, "inward", targets)),
     ];
-    expect(answers).toHaveLength(2 * targets.length);
+    expect(answers).toHaveLength(3 * targets.length);
     expect(answers).not.toContain("hello");
     expect(seen).toBe(0);
     server.close();
@@ -143,7 +151,7 @@ describe("the network of a sandbox", () => {
     const uplink = networkInterfaces()[namesOf(host).uplink]?.find(({ family }) => family === "IPv4")?.address ?? "";
     for (const address of [uplink, OWN[0] ?? ""]) group.addMembership("239.255.61.61", address);
     const { port } = group.address();
-    for (const id of ["open", "loose"])
+    for (const id of ["open", "loose", "inward"])
       await bash(host, id, `echo ${id} | nc -u -w 1 239.255.61.61 ${port}; echo ${id} > /dev/udp/224.0.0.1/${port}`);
     const own = createSocket("udp4");
     own.bind(0);

@@ -162,7 +162,7 @@ describe("a sandbox that is restored from a snapshot", () => {
         ttlMs: 3_600_000,
         idleTimeoutMs: 1_800_000,
         onTimeout: "pause",
-        network: { allowOutbound: true, allowList: ["203.0.113.0/24"] },
+        network: { allowOutbound: true, allowList: ["192.31.196.0/24"] },
       });
       await sandbox.bash("echo one > file");
       const snapshot = await sandbox.snapshot("one");

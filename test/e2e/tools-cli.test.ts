@@ -130,11 +130,11 @@ describe("processes by the command line", () => {
 describe("the network by the command line", () => {
   it("shows and changes the policy, and gives a way to a port", async () => {
     expect(await say("net", id)).toContain("out: nowhere\n");
-    expect(await server.json("net", id, "allow", "example.org", "203.0.113.0/24")).toMatchObject({
-      policy: { allowOutbound: true, allowList: ["example.org", "203.0.113.0/24"] },
+    expect(await server.json("net", id, "allow", "example.org", "192.31.196.0/24")).toMatchObject({
+      policy: { allowOutbound: true, allowList: ["example.org", "192.31.196.0/24"] },
     });
     expect(await server.json("net", id, "deny", "example.org")).toMatchObject({
-      policy: { allowOutbound: true, allowList: ["203.0.113.0/24"], denyList: ["example.org"] },
+      policy: { allowOutbound: true, allowList: ["192.31.196.0/24"], denyList: ["example.org"] },
     });
     expect(await server.json("net", id, "off")).toMatchObject({ policy: { allowOutbound: false, allowList: [] } });
     const { url, token } = await server.json("port", id, "8000");

@@ -11,6 +11,7 @@ import {
 import { type HostConfig, poolSizeBytes } from "./config.ts";
 import { findCommand } from "./doctor/find-command.ts";
 import { createFileWorkers, type FileWorkers } from "./file/workers.ts";
+import { NetworkBounds } from "./network/bounds.ts";
 import { createLookUp } from "./network/netns/look-up.ts";
 import { createNetnsNetwork } from "./network/netns/netns-network.ts";
 import type { LookUp } from "./network/netns/resolver.ts";
@@ -100,16 +101,21 @@ export function prepareRootBy(workers: FileWorkers): PrepareRoot {
 /** Namespaces and nftables where they are there; a host without them has sessions without a network. */
 async function composeNetwork(options: BackendOptions & { readonly runner: CommandRunner }): Promise<Network> {
   const { config, dataDirectory, runner, log } = options;
+  const bounds = new NetworkBounds(config);
   if (config.containerRuntime === "none")
-    return createNoNetwork({ kind: "open", why: "the runtime none gives sandboxes the machine's own network" });
+    return createNoNetwork({ kind: "open", why: "the runtime none gives sandboxes the machine's own network" }, bounds);
   const found = await Promise.all(["ip", "nft"].map((name) => findCommand(name, options.path)));
   if (found.includes(undefined))
-    return createNoNetwork({ kind: "absent", why: "this host has no ip or no nft, so sandboxes have no network" });
+    return createNoNetwork(
+      { kind: "absent", why: "this host has no ip or no nft, so sandboxes have no network" },
+      bounds,
+    );
   const clock = options.clock ?? systemClock;
   return createNetnsNetwork({
     runner,
     clock,
     dataDirectory,
+    bounds,
     lookUp: options.lookUp ?? createLookUp(config.nameservers),
     ...(log === undefined ? {} : { log }),
   });

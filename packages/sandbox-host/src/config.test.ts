@@ -25,6 +25,8 @@ describe("the host's settings", () => {
       healthCheckInterval: 30_000,
       pauseDrainTimeout: 30_000,
       shutdownTimeout: 30_000,
+      privateRanges: [],
+      allowMetadata: false,
     });
   });
 

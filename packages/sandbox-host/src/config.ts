@@ -10,6 +10,7 @@ import {
   SandboxError,
   setting,
 } from "@turnbox/core";
+import { privateRangeFault } from "./network/bounds.ts";
 
 const MiB = 1024 * 1024;
 const GiB = 1024 * MiB;
@@ -50,6 +51,17 @@ export const HOST_SETTINGS = {
       "Who is asked for names that sandboxes may look up, as `address:port,...`; absent means the machine's own.",
     default: null,
     pattern: NAMESERVERS,
+  }),
+  privateRanges: setting.textList({
+    env: "TURNBOX_PRIVATE_RANGES",
+    description:
+      "Private ranges that network policies may open, as CIDRs; all others stay closed, whatever a policy lists.",
+    default: [],
+  }),
+  allowMetadata: setting.flag({
+    env: "TURNBOX_ALLOW_METADATA",
+    description: "Whether network policies may open the metadata addresses of clouds, which hand out credentials.",
+    default: false,
   }),
   tlsCertificatePath: setting.filePath({
     env: "TURNBOX_HOST_TLS_CERTIFICATE",
@@ -295,6 +307,8 @@ export function loadConfig(home: string): HostConfig {
   if (config.basesDataset === config.sessionsDataset) {
     throw new SandboxError("CONFIG_INVALID", "basesDataset and sessionsDataset must differ");
   }
+  const fault = config.privateRanges.map((entry) => privateRangeFault(entry)).find((found) => found !== undefined);
+  if (fault !== undefined) throw new SandboxError("CONFIG_INVALID", `privateRanges: ${fault}`);
   return config;
 }
 

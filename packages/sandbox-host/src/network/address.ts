@@ -28,36 +28,3 @@ export function parseRange(text: string): AddressRange | undefined {
   const first = Math.floor(address / size) * size;
   return { first, last: first + size - 1 };
 }
-
-export function isWithin(address: number, ranges: readonly AddressRange[]): boolean {
-  return ranges.some(({ first, last }) => address >= first && address <= last);
-}
-
-/**
- * What is not the public internet: this network, private, shared (CGNAT and a cloud's metadata at 100.100.100.200),
- * loopback, link-local with the metadata addresses, special and documentation ranges, multicast and reserved. It includes
- * 198.18.0.0/15, where the links of sessions are.
- */
-export const CLOSED_RANGES: readonly string[] = [
-  "0.0.0.0/8",
-  "10.0.0.0/8",
-  "100.64.0.0/10",
-  "127.0.0.0/8",
-  "169.254.0.0/16",
-  "172.16.0.0/12",
-  "192.0.0.0/24",
-  "192.0.2.0/24",
-  "192.88.99.0/24",
-  "192.168.0.0/16",
-  "198.18.0.0/15",
-  "198.51.100.0/24",
-  "203.0.113.0/24",
-  "224.0.0.0/3",
-];
-
-const CLOSED = CLOSED_RANGES.flatMap((range) => parseRange(range) ?? []);
-
-/** Whether an address is reachable only where a policy lists it by address. */
-export function isClosed(address: number): boolean {
-  return isWithin(address, CLOSED);
-}

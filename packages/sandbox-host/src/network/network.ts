@@ -1,3 +1,4 @@
+import type { NetworkBounds } from "./bounds.ts";
 import type { NetworkPolicy, NetworkSupport } from "./policy.ts";
 
 interface Call {
@@ -34,6 +35,8 @@ export const NO_TRAFFIC: Traffic = { receivedBytes: 0, sentBytes: 0 };
  */
 export interface Network extends AsyncDisposable {
   readonly support: NetworkSupport;
+  /** What policies can open at all; those of earlier settings are held to it too. */
+  readonly bounds: NetworkBounds;
   /** Takes away the networks of containers that are not among these. Idempotent. */
   open(containers: readonly string[], call: Call): Promise<void>;
   /** Makes the network of a container that is about to be booted. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { SandboxError } from "@turnbox/core";
+import { NetworkBounds } from "./bounds.ts";
 import {
   assertEnforceable,
   DENY_ALL,
@@ -8,10 +9,14 @@ import {
   judgeName,
   type NetworkPolicy,
   parsePolicy,
+  type PolicyInForce,
 } from "./policy.ts";
 
-const policy = (more: Partial<NetworkPolicy> = {}): NetworkPolicy =>
-  parsePolicy({ ...DENY_ALL, allowOutbound: true, ...more });
+const bounds = new NetworkBounds({ privateRanges: [], allowMetadata: false });
+const policy = (more: Partial<NetworkPolicy> = {}, privateRanges: readonly string[] = []): PolicyInForce => ({
+  ...parsePolicy({ ...DENY_ALL, allowOutbound: true, ...more }),
+  bounds: new NetworkBounds({ privateRanges, allowMetadata: false }),
+});
 const isOpen = (verdict: { readonly kind: string }): boolean => verdict.kind === "allowed";
 const reasonOf = (work: () => unknown): string => {
   try {
@@ -54,7 +59,7 @@ describe("the lists of a policy", () => {
 
 describe("a policy", () => {
   it("allows nothing by default", () => {
-    expect(isOpen(judgeAddress(DENY_ALL, "1.1.1.1"))).toBe(false);
+    expect(isOpen(judgeAddress({ ...DENY_ALL, bounds }, "1.1.1.1"))).toBe(false);
     expect(isOpen(judgeName(DENY_ALL, "example.org"))).toBe(false);
   });
 
@@ -76,12 +81,24 @@ describe("a policy", () => {
     }
   });
 
-  it("opens a special address only where it is listed by address, and the deny list wins", () => {
-    expect(isOpen(judgeAddress(policy({ allowList: ["10.1.0.0/16"] }), "10.1.2.3"))).toBe(true);
-    const both = policy({ allowList: ["10.1.0.0/16"], denyList: ["10.1.2.0/24"] });
+  it("opens a closed address only where the operator does and a range of closed ones names it; the deny list wins", () => {
+    const opened = ["10.0.0.0/8"];
+    expect(isOpen(judgeAddress(policy({ allowList: ["10.1.0.0/16"] }), "10.1.2.3"))).toBe(false);
+    expect(isOpen(judgeAddress(policy({ allowList: ["10.1.0.0/16"] }, opened), "10.1.2.3"))).toBe(true);
+    expect(isOpen(judgeAddress(policy({}, opened), "10.1.2.3"))).toBe(false);
+    const both = policy({ allowList: ["10.1.0.0/16"], denyList: ["10.1.2.0/24"] }, opened);
     expect(isOpen(judgeAddress(both, "10.1.2.3"))).toBe(false);
     expect(isOpen(judgeAddress(both, "10.1.3.3"))).toBe(true);
   });
+
+  it.each([[["0.0.0.0/0"]], [["0.0.0.0/1", "128.0.0.0/1"]], [["8.0.0.0/5"]]])(
+    "takes %j for public addresses, also where the operator opens private ones",
+    (allowList) => {
+      const wide = policy({ allowList }, ["10.0.0.0/8"]);
+      expect(isOpen(judgeAddress(wide, "10.1.2.3"))).toBe(false);
+      expect(isOpen(judgeAddress(wide, "11.1.2.3"))).toBe(true);
+    },
+  );
 
   it("answers exactly the names it lists; a star covers what is below, not itself", () => {
     const listed = policy({ allowList: ["*.example.org", "one.net"], denyList: ["bad.example.org"] });
@@ -106,6 +123,35 @@ describe("a policy", () => {
     expect(isOpen(judgeAnswer(listed, "1.1.1.1"))).toBe(true);
     expect(isOpen(judgeAnswer(listed, "10.0.0.1"))).toBe(false);
     expect(isOpen(judgeAnswer(listed, "5.5.5.5"))).toBe(false);
+  });
+});
+
+describe("the bounds of a host", () => {
+  const given = (allowList: readonly string[], settings = { privateRanges: ["10.1.0.0/16"], allowMetadata: false }) =>
+    parsePolicy(
+      { ...DENY_ALL, allowOutbound: true, allowList },
+      { field: "policy", bounds: new NetworkBounds(settings) },
+    );
+
+  it("refuse an entry that lies wholly in what is shut, and name it and the setting", () => {
+    expect(() => given(["1.1.1.1", "1.1.1.1", "169.254.169.254"])).toThrow(
+      "policy.allow_list[2]: 169.254.169.254/32 is a metadata address, which the host's setting allowMetadata does not open",
+    );
+    expect(() => given(["10.2.0.0/16"])).toThrow(/^policy\.allow_list\[0\]: 10\.2\.0\.0\/16 .*privateRanges/);
+    expect(() => given(["127.0.0.1"])).toThrow("no sandbox reaches");
+    expect(reasonOf(() => given([" 10.2.0.1. "]))).toBe("INVALID_ARGUMENT");
+  });
+
+  it("take entries that open something: names, public and wide ranges, and ranges with an opened part", () => {
+    expect(
+      given(["example.org", "1.1.1.1", "0.0.0.0/0", "10.0.0.0/7", "10.0.0.0/8", "10.1.2.3"]).allowList,
+    ).toHaveLength(6);
+    expect(given(["169.254.169.254"], { privateRanges: [], allowMetadata: true }).allowList).toHaveLength(1);
+  });
+
+  it("let a policy deny what is shut", () => {
+    const denying = { ...DENY_ALL, allowOutbound: true, denyList: ["10.0.0.0/8"] };
+    expect(parsePolicy(denying, { bounds }).denyList).toEqual(["10.0.0.0/8"]);
   });
 });
 

@@ -1,5 +1,7 @@
 import { invalidArgument, SandboxError } from "@turnbox/core";
-import { type AddressRange, formatAddress, isClosed, isWithin, parseAddress, parseRange } from "./address.ts";
+import { type AddressRange, formatAddress, parseAddress, parseRange } from "./address.ts";
+import { CLOSED, type NetworkBounds, shutRule } from "./bounds.ts";
+import { RangeSet } from "./range-set.ts";
 
 /** Who a session may talk to. */
 export interface NetworkPolicy {
@@ -26,18 +28,30 @@ export const DENY_ALL: NetworkPolicy = {
 const MAX_ENTRIES = 256;
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 
-/** The policy with its lists in one spelling; throws `INVALID_ARGUMENT` where an entry is neither range nor name. */
-export function parsePolicy(policy: NetworkPolicy): NetworkPolicy {
-  return {
-    ...policy,
-    allowList: parseEntries("network_policy.allow_list", policy.allowList),
-    denyList: parseEntries("network_policy.deny_list", policy.denyList),
-  };
+/** Where a policy stands in a request, and what its host lets policies open: anything unless given. */
+interface PolicyContext {
+  readonly field?: string;
+  readonly bounds?: NetworkBounds;
+}
+
+/**
+ * The policy with its lists in one spelling. Throws `INVALID_ARGUMENT` where an entry is neither range nor name, and where
+ * one of the allow list lies wholly in what the operator has not opened.
+ */
+export function parsePolicy(policy: NetworkPolicy, context: PolicyContext = {}): NetworkPolicy {
+  const { field = "network_policy", bounds } = context;
+  const allowList = parseEntries(`${field}.allow_list`, policy.allowList);
+  for (const [index, entry] of allowList.entries()) {
+    if (bounds?.isShut(entry) === true)
+      throw invalidArgument(`${field}.allow_list[${String(index)}]`, `${entry} is ${shutRule(entry)}`);
+  }
+  const denyList = parseEntries(`${field}.deny_list`, policy.denyList);
+  return { ...policy, allowList: [...new Set(allowList)], denyList: [...new Set(denyList)] };
 }
 
 function parseEntries(field: string, entries: readonly string[]): readonly string[] {
   if (entries.length > MAX_ENTRIES) throw invalidArgument(field, `must have at most ${String(MAX_ENTRIES)} entries`);
-  return [...new Set(entries.map((entry) => parseEntry(field, entry)))];
+  return entries.map((entry, index) => parseEntry(`${field}[${String(index)}]`, entry));
 }
 
 function parseEntry(field: string, entry: string): string {
@@ -62,13 +76,29 @@ export function normalizeName(name: string): string {
   return name.toLowerCase().replace(/\.$/, "");
 }
 
-/** Entries that are ranges of addresses. */
-export function rangesOf(entries: readonly string[]): readonly string[] {
-  return entries.filter((entry) => parseRange(entry) !== undefined);
+/** Entries of a list by what they stand for. Names are in neither part. */
+export interface ListedRanges {
+  /** Wholly in closed ranges. Only these open closed addresses. */
+  readonly closed: readonly string[];
+  /** All others. They open public addresses, and nothing of the closed ranges that they cover beside them. */
+  readonly wide: readonly string[];
 }
 
-const parsedRanges = (entries: readonly string[]): readonly AddressRange[] =>
-  entries.flatMap((entry) => parseRange(entry) ?? []);
+export function rangesOf(entries: readonly string[]): ListedRanges {
+  const parsed = entries.flatMap((entry) => {
+    const range = parseRange(entry);
+    return range === undefined ? [] : [{ entry, isClosed: CLOSED.covers(range) }];
+  });
+  return {
+    closed: parsed.flatMap(({ entry, isClosed }) => (isClosed ? [entry] : [])),
+    wide: parsed.flatMap(({ entry, isClosed }) => (isClosed ? [] : [entry])),
+  };
+}
+
+/** A policy on a host: its lists hold within what the operator lets policies open. */
+export interface PolicyInForce extends NetworkPolicy {
+  readonly bounds: NetworkBounds;
+}
 
 /** Whether a session under this policy has a network at all. */
 export function needsNetwork(policy: NetworkPolicy | null): policy is NetworkPolicy {
@@ -85,14 +115,18 @@ const NOT_LISTED = "not in the allow list";
 const IN_DENY_LIST = "in the deny list";
 
 /** What the packet filter does with a connection to an address that no allowed name has led to. */
-export function judgeAddress(policy: NetworkPolicy, text: string): Verdict {
+export function judgeAddress(policy: PolicyInForce, text: string): Verdict {
   const address = parseAddress(text);
   if (!policy.allowOutbound) return refuse(NO_OUTBOUND);
   if (address === undefined) return refuse("not an IPv4 address");
-  if (isWithin(address, parsedRanges(policy.denyList))) return refuse(IN_DENY_LIST);
-  if (isWithin(address, parsedRanges(policy.allowList))) return ALLOWED;
-  if (isClosed(address)) return refuse("private, metadata or other special address");
-  return policy.allowList.length === 0 ? ALLOWED : refuse(NOT_LISTED);
+  if (RangeSet.of(policy.denyList).has(address)) return refuse(IN_DENY_LIST);
+  if (policy.bounds.shut.has(address)) return refuse(shutRule(text));
+  const { closed, wide } = rangesOf(policy.allowList);
+  if (CLOSED.has(address)) {
+    const rule = "a private, metadata or other special address that the allow list does not name by itself";
+    return RangeSet.of(closed).has(address) ? ALLOWED : refuse(rule);
+  }
+  return policy.allowList.length === 0 || RangeSet.of(wide).has(address) ? ALLOWED : refuse(NOT_LISTED);
 }
 
 /** Whether the resolver answers a name. */
@@ -105,13 +139,13 @@ export function judgeName(policy: NetworkPolicy, asked: string): Verdict {
 }
 
 /** Whether an allowed name may lead to an address: never to a closed or denied one, so that no name is rebound inward. */
-export function judgeAnswer(policy: NetworkPolicy, text: string): Verdict {
+export function judgeAnswer(policy: PolicyInForce, text: string): Verdict {
   const verdict = judgeAddress(policy, text);
   return verdict.kind === "refused" && verdict.rule === NOT_LISTED ? ALLOWED : verdict;
 }
 
 /** `*.example.org` covers what is below example.org, not itself. */
-function covers(entry: string, name: string): boolean {
+export function covers(entry: string, name: string): boolean {
   return entry.startsWith("*.") ? name.endsWith(entry.slice(1)) : entry === name;
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { type Secret, systemClock } from "@turnbox/core";
 import { SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { startTestHost, type TestHost } from "../compose.suite.ts";
+import { DENY_ALL } from "../network/policy.ts";
 import { rollBack, writeAndSeal } from "../turn/turn.suite.ts";
 import { accessTo, reasonOf } from "./client.suite.ts";
 
@@ -124,6 +125,50 @@ describe("the network policy of a session", () => {
       await systemClock.sleep(10);
     }
     expect(test.network.policies.size).toBe(0);
+  });
+
+  it("is refused where it names what the operator has not opened, and changes nothing (attack 41)", async () => {
+    await using test = await startTestHost();
+    const client = serve(test)();
+    const inward = { allowOutbound: true, allowList: ["1.1.1.1", "169.254.169.254/32"] };
+    const messageOf = (call: Promise<unknown>) => call.then(String, (thrown: unknown) => String(thrown));
+    expect(await messageOf(client.createSession({ sessionId: "a", networkPolicy: inward }))).toMatch(
+      /network_policy\.allow_list\[1\].*allowMetadata/,
+    );
+    expect(test.host.registry.find("a")).toBeUndefined();
+    await client.createSession({ sessionId: "a", networkPolicy: { allowOutbound: true, allowList: ["1.1.1.1"] } });
+    expect(await messageOf(client.updateNetworkPolicy({ sessionId: "a", policy: inward }))).toMatch(
+      / policy\.allow_list\[1\].*allowMetadata/,
+    );
+    expect(await reasonOf(client.forkSession({ sessionId: "a", networkPolicy: inward }))).toBe("INVALID_ARGUMENT");
+    expect((await client.getNetworkPolicy({ sessionId: "a" })).policy?.allowList).toEqual(["1.1.1.1/32"]);
+    expect(test.host.registry.all()).toHaveLength(1);
+  });
+
+  it("of an earlier version is held to what the operator opens, and told with what it does not open", async () => {
+    await using test = await startTestHost();
+    const client = serve(test)();
+    await client.createSession({ sessionId: "a", networkPolicy: { allowOutbound: true, allowList: ["1.1.1.1"] } });
+    const session = test.host.registry.find("a");
+    if (session === undefined) throw new Error("there is no session");
+    const old = ["169.254.169.254/32", "10.0.0.0/8", "1.1.1.1/32"];
+    await session.commit((row) => ({ ...row, networkPolicy: { ...DENY_ALL, allowOutbound: true, allowList: old } }));
+    await using again = await test.restart();
+    const [revived] = again.host.registry.all();
+    if (revived === undefined) throw new Error("there is no session");
+    await again.bash(revived, "write /workspace/a.txt x");
+    const reached = [...old, "2.2.2.2"].map((entry) =>
+      again.network.connect(containerOf(again, "a"), entry.replace(/\/.*/, "")),
+    );
+    expect(reached).toEqual(["refused", "refused", "connected", "refused"]);
+    const told = await serve(again)().getNetworkPolicy({ sessionId: "a" });
+    expect(told.policy?.allowList).toEqual(old);
+    expect(told.ineffectiveEntries).toEqual(old.slice(0, 2));
+    expect(told.closedRanges).toContainEqual(
+      expect.objectContaining({ range: "10.0.0.0/8", setting: "privateRanges" }),
+    );
+    await serve(again)().forkSession({ sessionId: "a", childSessionIds: ["b"], count: 1 });
+    expect((await serve(again)().getNetworkPolicy({ sessionId: "b" })).policy?.allowList).toEqual(old);
   });
 
   it("is refused where it makes no sense", async () => {

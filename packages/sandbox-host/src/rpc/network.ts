@@ -17,10 +17,15 @@ import { parseTtl } from "./ttl.ts";
 type Service = ServiceImpl<typeof SessionService>;
 
 /** The policy of a request that this host can put in force; null where none is given. */
-export function readPolicy(host: Host, wire: WirePolicy | undefined): NetworkPolicy | null {
+export function readPolicy(
+  host: Host,
+  wire: WirePolicy | undefined,
+  field: "network_policy" | "policy" = "network_policy",
+): NetworkPolicy | null {
   if (wire === undefined) return null;
+  const { bounds } = host.network;
   const { allowPublicIngress, allowOutbound, allowList, denyList, required } = wire;
-  const policy = parsePolicy({ allowPublicIngress, allowOutbound, allowList, denyList, required });
+  const policy = parsePolicy({ allowPublicIngress, allowOutbound, allowList, denyList, required }, { field, bounds });
   assertEnforceable(policy, host.network.support);
   return policy;
 }
@@ -29,13 +34,17 @@ function toWirePolicy({ allowList, denyList, ...flags }: NetworkPolicy) {
   return { ...flags, allowList: [...allowList], denyList: [...denyList] };
 }
 
-/** GetNetworkPolicy: the policy and what it refused. */
+/** GetNetworkPolicy: the policy, what the host closes whatever it says, and what was refused. */
 export function getNetworkPolicy(host: Host): Service["getNetworkPolicy"] {
   return async (request, context) => {
     const { row } = host.registry.get(request.sessionId, principalOf(context));
     const denials = row.container === null ? [] : await host.network.denials(row.container, { signal: context.signal });
+    const { bounds } = host.network;
+    const policy = row.networkPolicy ?? DENY_ALL;
     return {
-      policy: toWirePolicy(row.networkPolicy ?? DENY_ALL),
+      policy: toWirePolicy(policy),
+      closedRanges: bounds.shutRanges().map(({ range, setting }) => ({ range, setting: setting ?? "" })),
+      ineffectiveEntries: policy.allowList.filter((entry) => bounds.isShut(entry)),
       denials: denials.map(({ atMs, destination, rule }) => ({ at: timestampFromMs(atMs), destination, rule })),
     };
   };
@@ -44,7 +53,7 @@ export function getNetworkPolicy(host: Host): Service["getNetworkPolicy"] {
 export function updateNetworkPolicy(host: Host): Service["updateNetworkPolicy"] {
   return async (request, context) => {
     const session = host.registry.get(request.sessionId, principalOf(context));
-    const policy = readPolicy(host, request.policy);
+    const policy = readPolicy(host, request.policy, "policy");
     if (policy === null) throw invalidArgument("policy", "is required");
     host.activity.touch(session);
     await host.updateNetworkPolicy(

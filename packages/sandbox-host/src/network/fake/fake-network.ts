@@ -1,3 +1,4 @@
+import { type BoundsSettings, NetworkBounds } from "../bounds.ts";
 import { type Denial, type Network, NO_TRAFFIC } from "../network.ts";
 import { judgeAddress, judgeName, type NetworkPolicy } from "../policy.ts";
 import { parseAddress } from "../address.ts";
@@ -10,7 +11,8 @@ export interface FakeNetwork extends Network {
   failNext(error: Error): void;
 }
 
-export function createFakeNetwork(): FakeNetwork {
+export function createFakeNetwork(settings: BoundsSettings = { privateRanges: [], allowMetadata: false }): FakeNetwork {
+  const bounds = new NetworkBounds(settings);
   const policies = new Map<string, NetworkPolicy>();
   const denials = new Map<string, Denial[]>();
   let failure: Error | null = null;
@@ -22,6 +24,7 @@ export function createFakeNetwork(): FakeNetwork {
   };
   return {
     support: { kind: "enforced" },
+    bounds,
     policies,
     failNext: (error) => {
       failure = error;
@@ -51,7 +54,7 @@ export function createFakeNetwork(): FakeNetwork {
       const policy = policies.get(container);
       if (policy === undefined) return "refused";
       const judge = parseAddress(destination) === undefined ? judgeName : judgeAddress;
-      const verdict = judge(policy, destination);
+      const verdict = judge({ ...policy, bounds }, destination);
       if (verdict.kind === "allowed") return "connected";
       denials.set(container, [...(denials.get(container) ?? []), { atMs: 0, destination, rule: verdict.rule }]);
       return "refused";

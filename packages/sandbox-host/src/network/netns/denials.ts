@@ -1,11 +1,11 @@
 import { type Denial, MAX_DENIALS } from "../network.ts";
-import { judgeAddress, type NetworkPolicy } from "../policy.ts";
+import { judgeAddress, type PolicyInForce } from "../policy.ts";
 import { DENIAL_KEPT_S } from "./ruleset.ts";
 
 /** Reads the set of refused destinations from `nft -j list set`. */
 export function readDenials(
   output: unknown,
-  { policy, nowMs }: { readonly policy: NetworkPolicy; readonly nowMs: number },
+  { policy, nowMs }: { readonly policy: PolicyInForce; readonly nowMs: number },
 ): readonly Denial[] {
   const { nftables = [] } = (output ?? {}) as { readonly nftables?: readonly Entry[] };
   const elements = nftables.flatMap(({ set }) => set?.elem ?? []);

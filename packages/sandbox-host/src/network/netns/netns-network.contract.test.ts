@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { networkInterfaces } from "node:os";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { createChildCommandRunner, randomToken, systemClock } from "@turnbox/core";
+import { type BoundsSettings, NetworkBounds } from "../bounds.ts";
 import type { Network } from "../network.ts";
 import { DENY_ALL, type NetworkPolicy, parsePolicy } from "../policy.ts";
 import { createNetworkNames, linkOf } from "./names.ts";
@@ -18,6 +19,9 @@ const OTHER = "192.31.196.20";
 const NEIGHBOUR = "10.250.196.2";
 const METADATA = ["169.254.169.254", "169.254.170.2", "100.100.100.200"];
 
+const CLOSED: BoundsSettings = { privateRanges: [], allowMetadata: false };
+const OPENED: BoundsSettings = { privateRanges: ["10.250.196.0/24"], allowMetadata: true };
+
 const allow = (more: Partial<NetworkPolicy> = {}): NetworkPolicy =>
   parsePolicy({ ...DENY_ALL, allowOutbound: true, required: true, ...more });
 
@@ -29,8 +33,9 @@ describe("networks of sandboxes, by namespaces and nftables", () => {
   let world: World;
   let network: Network;
 
-  const makeNetwork = (): Network =>
+  const makeNetwork = (settings = CLOSED): Network =>
     createNetnsNetwork({
+      bounds: new NetworkBounds(settings),
       runner: createChildCommandRunner(),
       clock: systemClock,
       dataDirectory,
@@ -79,14 +84,72 @@ describe("networks of sandboxes, by namespaces and nftables", () => {
     expect(denied).toEqual(expect.arrayContaining(["169.254.169.254:80/tcp", `${NEIGHBOUR}:80/tcp`]));
   });
 
-  it("let a listed range through, private ones too, and refuse the rest at once (positive control of 41)", async () => {
-    await using box = await attach(allow({ allowList: [`${NEIGHBOUR}/32`, "169.254.169.254/32"] }));
-    expect(await box.connect(`${NEIGHBOUR}:80`, "169.254.169.254:80", `${PUBLIC}:80`)).toEqual({
-      [`${NEIGHBOUR}:80`]: "connected",
-      "169.254.169.254:80": "connected",
-      [`${PUBLIC}:80`]: "ECONNREFUSED",
-    });
-    expect((await world.arrived()).toSorted()).toEqual([`${NEIGHBOUR}:80`, "169.254.169.254:80"].toSorted());
+  /** Ends the service and starts one with other settings, which finds what is there. */
+  const restart = async (settings: BoundsSettings, ...containers: readonly string[]): Promise<void> => {
+    await network[Symbol.asyncDispose]();
+    network = makeNetwork(settings);
+    await network.open(containers, CALL);
+  };
+
+  it("let closed ranges through that the operator has opened and the list names, and no others (positive control of 41)", async () => {
+    await restart(OPENED);
+    {
+      await using box = await attach(allow({ allowList: [`${NEIGHBOUR}/32`, "169.254.169.254/32"] }));
+      expect(await box.connect(`${NEIGHBOUR}:80`, "169.254.169.254:80", `${PUBLIC}:80`)).toEqual({
+        [`${NEIGHBOUR}:80`]: "connected",
+        "169.254.169.254:80": "connected",
+        [`${PUBLIC}:80`]: "ECONNREFUSED",
+      });
+      expect((await world.arrived()).toSorted()).toEqual([`${NEIGHBOUR}:80`, "169.254.169.254:80"].toSorted());
+      await network.update(box.container, allow({ allowList: ["0.0.0.0/0"] }), CALL);
+      const wide = await box.connect(`${NEIGHBOUR}:80`, `${PUBLIC}:80`, ...METADATA.map((address) => `${address}:80`));
+      expect(Object.values(wide).filter((how) => how === "connected")).toHaveLength(1);
+      expect(await world.arrived()).toEqual([`${PUBLIC}:80`]);
+    }
+    await restart(CLOSED);
+  });
+
+  it("keep closed what the operator has not opened, whatever the list names (attack 41)", async () => {
+    const named = [`${NEIGHBOUR}/32`, "10.0.0.0/8", ...METADATA, "169.254.0.0/16", "224.0.0.0/4", "127.0.0.1/32"];
+    const targets = [NEIGHBOUR, ...METADATA, "2852039166", "::ffff:169.254.169.254"].map((host) => `${host}:80`);
+    await using box = await attach(allow());
+    for (const allowList of [named, ["0.0.0.0/0"], ["0.0.0.0/1", "128.0.0.0/1"], ["10.0.0.0/7", "160.0.0.0/3"]]) {
+      await network.update(box.container, allow({ allowList }), CALL);
+      expect(Object.values(await box.connect(...targets))).not.toContain("connected");
+    }
+    expect(await world.arrived()).toEqual([]);
+    expect(await network.denials(box.container, CALL)).toContainEqual(
+      expect.objectContaining({
+        destination: "169.254.169.254:80/tcp",
+        rule: expect.stringContaining("allowMetadata"),
+      }),
+    );
+    await network.update(box.container, allow({ allowList: ["0.0.0.0/0"] }), CALL);
+    expect(await box.connect(`${PUBLIC}:80`)).toEqual({ [`${PUBLIC}:80`]: "connected" });
+    await world.arrived();
+  });
+
+  it("close what an operator opens no longer, for open connections too, before and after the policy is put in force", async () => {
+    const policy = allow({ allowList: [`${NEIGHBOUR}/32`, "169.254.169.254/32", `${PUBLIC}/32`] });
+    await restart(OPENED);
+    {
+      await using box = await attach(policy);
+      await using held = await holdFrom(box.netns, `${NEIGHBOUR}:80`);
+      expect(await held.send()).toBe("echo");
+      // Rules as an earlier version put them: the list comes first.
+      const rule = `inet tbx s_${box.container} ip daddr { ${NEIGHBOUR}, 169.254.169.254 } meta mark set 0x7b accept`;
+      execFileSync("ip", ["netns", "exec", names.router, "nft", "insert", "rule", ...rule.split(" ")]);
+      await restart(CLOSED, box.container);
+      const inward = [`${NEIGHBOUR}:80`, "169.254.169.254:80"];
+      await world.arrived();
+      expect(Object.values(await box.connect(...inward))).toEqual(["silence", "silence"]);
+      expect(await held.send()).not.toBe("echo");
+      expect(await world.arrived()).toEqual([]);
+      await network.update(box.container, policy, CALL);
+      expect(Object.values(await box.connect(...inward))).toEqual(["ECONNREFUSED", "ECONNREFUSED"]);
+      expect(await box.connect(`${PUBLIC}:80`)).toEqual({ [`${PUBLIC}:80`]: "connected" });
+      expect(await world.arrived()).toEqual([`${PUBLIC}:80`]);
+    }
   });
 
   it("reach no service of the machine, at none of its addresses (attack 42)", async () => {

@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { type Clock, type CommandRunner, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import { createSerial } from "../../session/serial.ts";
+import type { NetworkBounds } from "../bounds.ts";
 import { type Denial, MAX_DENIALS, type Network, NO_TRAFFIC } from "../network.ts";
-import { DENY_ALL, judgeAnswer, judgeName, type NetworkPolicy } from "../policy.ts";
+import { DENY_ALL, judgeAnswer, judgeName, type NetworkPolicy, type PolicyInForce } from "../policy.ts";
 import type { AddressBlock, Link } from "./address-block.ts";
 import { newest, readDenials } from "./denials.ts";
 import { createNetworkNames, linkOf, NETNS_DIRECTORY } from "./names.ts";
@@ -22,7 +23,7 @@ interface Entry {
   readonly link: Link;
   readonly slot: number;
   /** Null until somebody says what the policy of a network is that an earlier service made: its old rules hold. */
-  policy: NetworkPolicy | null;
+  policy: PolicyInForce | null;
   readonly pins: Map<string, { readonly name: string; readonly untilMs: number }>;
   refusedNames: Denial[];
 }
@@ -41,11 +42,12 @@ export function createNetnsNetwork(options: {
   /** The host's directory, which all names are derived from. */
   readonly dataDirectory: string;
   readonly lookUp: LookUp;
+  readonly bounds: NetworkBounds;
 }): Network {
-  const { clock, log, lookUp } = options;
+  const { clock, log, lookUp, bounds } = options;
   const names = createNetworkNames(options.dataDirectory);
   const system = createNetworkSystem(options.runner);
-  const router = createRouter(system, names);
+  const router = createRouter(system, names, bounds);
   const serial = createSerial();
   const entries = new Map<string, Entry>();
   let lastSlot = 0;
@@ -70,7 +72,7 @@ export function createNetnsNetwork(options: {
 
   const pin = async (
     entry: Entry,
-    asked: { readonly name: string; readonly addresses: readonly NameAddress[]; readonly policy: NetworkPolicy },
+    asked: { readonly name: string; readonly addresses: readonly NameAddress[]; readonly policy: PolicyInForce },
   ): Promise<void> => {
     // Without a list of names every public address is open as it is.
     if (asked.policy.allowList.length === 0) return;
@@ -93,7 +95,7 @@ export function createNetnsNetwork(options: {
   };
 
   /** What still counts under a policy. */
-  const pinsUnder = (entry: Entry, policy: NetworkPolicy): readonly Pin[] => {
+  const pinsUnder = (entry: Entry, policy: PolicyInForce): readonly Pin[] => {
     const nowMs = clock.nowMs();
     return [...entry.pins].flatMap(([address, { name, untilMs }]) => {
       const seconds = Math.floor((untilMs - nowMs) / 1000);
@@ -108,7 +110,8 @@ export function createNetnsNetwork(options: {
     const block = there ?? (await router.make(call));
     if (there !== undefined) {
       for (const [name, slot] of await router.links(block, call)) await adopt(block, { name, slot }, call);
-      if (!(await router.isRuled(call))) await router.rule(call);
+      // The rules of an earlier service may be of other settings.
+      await router.rule(block, call);
     }
     const resolver = await startResolver({ address: block.machine, lookUp, askerOf });
     try {
@@ -140,8 +143,9 @@ export function createNetnsNetwork(options: {
     await router.remove(call);
   };
 
-  const enforce = async (entry: Entry, policy: NetworkPolicy, call: Call): Promise<void> => {
+  const enforce = async (entry: Entry, wanted: NetworkPolicy, call: Call): Promise<void> => {
     const { block } = await raise(call);
+    const policy = { ...wanted, bounds };
     const pins = entry.policy === null ? null : pinsUnder(entry, policy);
     const { container, link } = entry;
     await system.nft(names.router, renderSession({ container, link, policy, nameserver: block.machine, pins }), call);
@@ -164,6 +168,7 @@ export function createNetnsNetwork(options: {
 
   return {
     support: { kind: "enforced" },
+    bounds,
     isAttached,
     open: (containers, call) =>
       serial.run(async () => {
@@ -178,7 +183,7 @@ export function createNetnsNetwork(options: {
         const slot = freeSlot(block, entries, lastSlot);
         lastSlot = slot;
         const netns = names.netns(container);
-        const entry = newEntry(container, { block, slot, policy: DENY_ALL });
+        const entry = newEntry(container, { block, slot, policy: { ...DENY_ALL, bounds } });
         await system.ip(null, [`netns add ${netns}`], call);
         try {
           entries.set(container, entry);
@@ -204,7 +209,10 @@ export function createNetnsNetwork(options: {
       if (entry === undefined) return [];
       const args = ["list", "set", "inet", "tbx", `d_${container}`];
       const output = await system.nftJson(names.router, args, call);
-      const connections = readDenials(output, { policy: entry.policy ?? DENY_ALL, nowMs: clock.nowMs() });
+      const connections = readDenials(output, {
+        policy: entry.policy ?? { ...DENY_ALL, bounds },
+        nowMs: clock.nowMs(),
+      });
       return newest(connections, entry.refusedNames);
     },
     traffic: async (container, call) => (isAttached(container) ? await router.traffic(container, call) : NO_TRAFFIC),
@@ -212,7 +220,7 @@ export function createNetnsNetwork(options: {
       serial.run(async () => {
         if (up === null || (await router.isRuled(call))) return;
         log?.error("the rules of the sandboxes' network were taken away; they had none since, and get them again now");
-        await router.rule(call);
+        await router.rule(up.block, call);
         for (const entry of entries.values()) await enforce(entry, entry.policy ?? DENY_ALL, call);
         await router.openMachine(up.block, up.resolver.ports, call);
       }),
@@ -230,7 +238,7 @@ const NFT_TIMEOUT_MS = 10_000;
 
 function newEntry(
   container: string,
-  at: { readonly block: AddressBlock; readonly slot: number; readonly policy: NetworkPolicy | null },
+  at: { readonly block: AddressBlock; readonly slot: number; readonly policy: PolicyInForce | null },
 ): Entry {
   const { block, slot, policy } = at;
   return { container, slot, link: block.link(slot), policy, pins: new Map(), refusedNames: [] };

@@ -4,11 +4,15 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import packet from "dns-packet";
-import { DENY_ALL, parsePolicy } from "../policy.ts";
+import { NetworkBounds } from "../bounds.ts";
+import { DENY_ALL, parsePolicy, type PolicyInForce } from "../policy.ts";
 import { type NameAddress, type Resolver, startResolver } from "./resolver.ts";
 
 const ADDRESS = "93.184.216.34";
-const policy = parsePolicy({ ...DENY_ALL, allowOutbound: true, allowList: ["*.example.org"] });
+const policyOf = (allowList: readonly string[], privateRanges: readonly string[] = []): PolicyInForce => ({
+  ...parsePolicy({ ...DENY_ALL, allowOutbound: true, allowList }),
+  bounds: new NetworkBounds({ privateRanges, allowMetadata: false }),
+});
 
 describe("the resolver of sandboxes", () => {
   let resolver: Resolver;
@@ -16,10 +20,12 @@ describe("the resolver of sandboxes", () => {
   let refused: string[];
   let pinned: (readonly NameAddress[])[];
   let known: boolean;
+  let policy: PolicyInForce;
   let answers: readonly NameAddress[];
 
   beforeEach(async () => {
     [asked, refused, pinned, known] = [[], [], [], true];
+    policy = policyOf(["*.example.org"]);
     answers = [{ address: ADDRESS, ttl: 100_000 }];
     resolver = await startResolver({
       address: "127.0.0.1",
@@ -73,6 +79,18 @@ describe("the resolver of sandboxes", () => {
     expect((await ask(query("a.example.org"))).found).toEqual([ADDRESS]);
     expect(pinned).toEqual([[{ address: ADDRESS, ttl: 1 }]]);
     expect(refused).toHaveLength(3);
+  });
+
+  it("answers with a private address only where the operator has opened it and the list names it (attack 44)", async () => {
+    answers = ["169.254.169.254", "10.0.0.1", "10.1.0.1"].map((address) => ({ address, ttl: 1 }));
+    const listed = ["*.example.org", "10.0.0.0/8", "169.254.169.254/32"];
+    policy = policyOf(listed);
+    expect((await ask(query("a.example.org"))).rcode).toBe("NXDOMAIN");
+    policy = policyOf(["*.example.org", "0.0.0.0/0"], ["10.1.0.0/16"]);
+    expect((await ask(query("a.example.org"))).rcode).toBe("NXDOMAIN");
+    policy = policyOf(listed, ["10.1.0.0/16", "169.254.0.0/16"]);
+    expect((await ask(query("a.example.org"))).found).toEqual(["10.1.0.1"]);
+    expect(pinned).toEqual([[{ address: "10.1.0.1", ttl: 1 }]]);
   });
 
   it("says nothing to garbage and goes on", async () => {

@@ -2,7 +2,7 @@ import { createSocket, type RemoteInfo } from "node:dgram";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import packet, { type Answer } from "dns-packet";
-import { judgeAnswer, judgeName, type NetworkPolicy, normalizeName } from "../policy.ts";
+import { judgeAnswer, judgeName, normalizeName, type PolicyInForce } from "../policy.ts";
 import type { ResolverPorts } from "./ruleset.ts";
 
 /** An address that a name has. */
@@ -16,7 +16,7 @@ export type LookUp = (name: string) => Promise<readonly NameAddress[]>;
 
 /** A sandbox that asks. */
 export interface Asker {
-  readonly policy: NetworkPolicy;
+  readonly policy: PolicyInForce;
   /** Lets the sandbox connect to the addresses; settles when it can. */
   pin(name: string, addresses: readonly NameAddress[]): Promise<void>;
   refused(destination: string, rule: string): void;

@@ -3,6 +3,7 @@ import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { SandboxError } from "@turnbox/core";
 import { parseAddress } from "../address.ts";
+import type { NetworkBounds } from "../bounds.ts";
 import { type AddressBlock, BLOCKS, blockIndexOf, createAddressBlock } from "./address-block.ts";
 import { linkOf, NETNS_DIRECTORY, type NetworkNames } from "./names.ts";
 import { ALLOWED_MARK, renderMachine, renderMachineRemoval, renderRouter, ROUTER_UPLINK } from "./ruleset.ts";
@@ -24,8 +25,8 @@ export interface Router {
   make(call: Call): Promise<AddressBlock>;
   /** Lets what the rules allow through the machine's own namespace. */
   openMachine(block: AddressBlock, ports: ResolverPorts, call: Call): Promise<void>;
-  /** Puts the router's own rules in force. */
-  rule(call: Call): Promise<void>;
+  /** Puts the router's own rules in force, in the place of those that are there. */
+  rule(block: AddressBlock, call: Call): Promise<void>;
   /** Whether the rules of router and machine are both there. */
   isRuled(call: Call): Promise<boolean>;
   /** Slots of links that are there, by the name of the router's end. */
@@ -42,7 +43,7 @@ export interface Router {
   remove(call: Call): Promise<void>;
 }
 
-export function createRouter(system: NetworkSystem, names: NetworkNames): Router {
+export function createRouter(system: NetworkSystem, names: NetworkNames, bounds: NetworkBounds): Router {
   const exists = (netns: string): boolean => existsSync(join(NETNS_DIRECTORY, netns));
 
   const find: Router["find"] = async (call) => {
@@ -52,8 +53,9 @@ export function createRouter(system: NetworkSystem, names: NetworkNames): Router
     return index === undefined ? undefined : createAddressBlock(index);
   };
 
-  const rule: Router["rule"] = async (call) => {
-    await system.nft(names.router, renderRouter(hostAddresses()), call);
+  const rule: Router["rule"] = async ({ machine }, call) => {
+    const rules = { bounds, hostAddresses: hostAddresses(), nameserver: machine };
+    await system.nft(names.router, renderRouter(rules), call);
   };
 
   const remove: Router["remove"] = async (call) => {
@@ -87,7 +89,7 @@ export function createRouter(system: NetworkSystem, names: NetworkNames): Router
         },
         call,
       );
-      await rule(call);
+      await rule(block, call);
       await system.ip(
         null,
         [

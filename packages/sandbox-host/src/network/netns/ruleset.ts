@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { CLOSED_RANGES } from "../address.ts";
-import { type NetworkPolicy, rangesOf } from "../policy.ts";
+import { CLOSED, type NetworkBounds } from "../bounds.ts";
+import { type PolicyInForce, rangesOf } from "../policy.ts";
 import type { AddressBlock, Link } from "./address-block.ts";
 import { linkOf } from "./names.ts";
 
@@ -14,15 +14,29 @@ const T = "inet tbx";
 /** How long a refusal is remembered. */
 export const DENIAL_KEPT_S = 3600;
 
+export interface RouterRules {
+  readonly bounds: NetworkBounds;
+  /** The machine's own addresses, which are shut whatever they are. */
+  readonly hostAddresses: readonly string[];
+  /** The resolver's address: the only one of the machine that sandboxes get to. */
+  readonly nameserver: string;
+}
+
 /**
  * The router's rules, without any session's. Everything is decided before routing, where packets of sandboxes come in: at
- * the host's end of their links, because what gVisor sends passes no rule of the sandbox's own namespace.
+ * the host's end of their links, because what gVisor sends passes no rule of the sandbox's own namespace. What is shut does
+ * not leave either, whatever the rules of a session say: an earlier service may have made them under other settings.
  */
-export function renderRouter(hostAddresses: readonly string[]): string {
+export function renderRouter({ bounds, hostAddresses, nameserver }: RouterRules): string {
+  const set = "{ type ipv4_addr; flags interval; auto-merge; }";
   return `
 add table ${T}
-add set ${T} closed { type ipv4_addr; flags interval; auto-merge; }
-add element ${T} closed { ${[...CLOSED_RANGES, ...hostAddresses].join(", ")} }
+add set ${T} closed ${set}
+flush set ${T} closed
+add element ${T} closed { ${[...CLOSED.cidrs(), ...hostAddresses].join(", ")} }
+add set ${T} shut ${set}
+flush set ${T} shut
+add element ${T} shut { ${[...bounds.shut.cidrs(), ...hostAddresses].join(", ")} }
 add map ${T} sessions { type ifname : verdict; }
 add chain ${T} prerouting { type filter hook prerouting priority mangle; policy drop; }
 flush chain ${T} prerouting
@@ -33,6 +47,7 @@ add rule ${T} prerouting iifname vmap @sessions
 add chain ${T} forward { type filter hook forward priority filter; policy drop; }
 flush chain ${T} forward
 add rule ${T} forward iifname "${ROUTER_UPLINK}" ct state established,related accept
+add rule ${T} forward ip daddr != ${nameserver} ip daddr @shut drop
 add rule ${T} forward oifname "${ROUTER_UPLINK}" meta mark ${ALLOWED_MARK} accept
 add chain ${T} input { type filter hook input priority filter; policy drop; }
 `;
@@ -41,7 +56,7 @@ add chain ${T} input { type filter hook input priority filter; policy drop; }
 export interface SessionRules {
   readonly container: string;
   readonly link: Link;
-  readonly policy: NetworkPolicy;
+  readonly policy: PolicyInForce;
   /** The resolver's address. */
   readonly nameserver: string;
   /** Addresses that allowed names lead to; null leaves those that are there. */
@@ -58,6 +73,7 @@ const namesOf = (container: string) => ({
   chain: `${T} s_${container}`,
   refusal: `${T} r_${container}`,
   allowed: `${T} a_${container}`,
+  listed: `${T} c_${container}`,
   denied: `${T} n_${container}`,
   pinned: `${T} p_${container}`,
   denials: `${T} d_${container}`,
@@ -69,6 +85,7 @@ function declare(container: string): string {
   const ranges = "{ type ipv4_addr; flags interval; auto-merge; }";
   return `
 add set ${n.allowed} ${ranges}
+add set ${n.listed} ${ranges}
 add set ${n.denied} ${ranges}
 add set ${n.pinned} { type ipv4_addr; flags timeout; size 8192; }
 add set ${n.denials} { type ipv4_addr . inet_proto . inet_service; flags dynamic,timeout; timeout ${String(DENIAL_KEPT_S)}s; size 512; }
@@ -83,14 +100,18 @@ add chain ${n.refusal}
  */
 export function renderSession({ container, link, policy, nameserver, pins }: SessionRules): string {
   const n = namesOf(container);
+  const listed = rangesOf(policy.allowList);
+  const denied = rangesOf(policy.denyList);
   const pass = `ct mark set ${policyMark(policy)} meta mark set ${ALLOWED_MARK} accept`;
   const rules = policy.allowOutbound
     ? `
 add rule ${n.chain} ip daddr ${nameserver} meta l4proto { tcp, udp } th dport 53 meta mark set ${ALLOWED_MARK} accept
 add rule ${n.chain} ct state established ct mark ${policyMark(policy)} meta mark set ${ALLOWED_MARK} accept
 add rule ${n.chain} ip daddr @n_${container} goto r_${container}
-add rule ${n.chain} ip daddr @a_${container} ${pass}
+add rule ${n.chain} ip daddr @shut goto r_${container}
+add rule ${n.chain} ip daddr @c_${container} ${pass}
 add rule ${n.chain} ip daddr @closed goto r_${container}
+add rule ${n.chain} ip daddr @a_${container} ${pass}
 add rule ${n.chain} ip daddr @p_${container} ${pass}
 ${policy.allowList.length === 0 ? `add rule ${n.chain} ${pass}` : ""}`
     : "";
@@ -98,9 +119,11 @@ ${policy.allowList.length === 0 ? `add rule ${n.chain} ${pass}` : ""}`
 flush chain ${n.chain}
 flush chain ${n.refusal}
 flush set ${n.allowed}
+flush set ${n.listed}
 flush set ${n.denied}
-${elements(n.allowed, rangesOf(policy.allowList))}
-${elements(n.denied, rangesOf(policy.denyList))}
+${elements(n.allowed, listed.wide)}
+${elements(n.listed, listed.closed)}
+${elements(n.denied, [...denied.wide, ...denied.closed])}
 add rule ${n.refusal} meta l4proto { tcp, udp } update @d_${container} { ip daddr . meta l4proto . th dport }
 add rule ${n.refusal} meta l4proto != { tcp, udp } update @d_${container} { ip daddr . meta l4proto . 0 }
 add rule ${n.refusal} meta l4proto tcp reject with tcp reset
@@ -137,6 +160,7 @@ flush chain ${n.refusal}
 delete chain ${n.chain}
 delete chain ${n.refusal}
 delete set ${n.allowed}
+delete set ${n.listed}
 delete set ${n.denied}
 delete set ${n.pinned}
 delete set ${n.denials}
@@ -196,10 +220,13 @@ function elements(set: string, entries: readonly string[]): string {
   return entries.length === 0 ? "" : `add element ${set} { ${entries.join(", ")} }`;
 }
 
-/** Tells connections that were judged under this policy from those of others. Never 0, which new connections have. */
-function policyMark({ allowOutbound, allowList, denyList }: NetworkPolicy): string {
+/**
+ * Tells connections that were judged under this policy and these bounds from those of others. Never 0, which new connections
+ * have.
+ */
+function policyMark({ allowOutbound, allowList, denyList, bounds }: PolicyInForce): string {
   const digest = createHash("sha256")
-    .update(JSON.stringify([allowOutbound, allowList, denyList]))
+    .update(JSON.stringify([allowOutbound, allowList, denyList, bounds.shut.cidrs()]))
     .digest();
   return `0x${((digest.readUInt32BE(0) | 1) >>> 0).toString(16)}`;
 }

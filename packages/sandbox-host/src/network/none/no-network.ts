@@ -1,14 +1,19 @@
 import { SandboxError } from "@turnbox/core";
+import type { NetworkBounds } from "../bounds.ts";
 import { type Network, NO_TRAFFIC } from "../network.ts";
 import type { NetworkSupport } from "../policy.ts";
 
 /** For hosts on which no policy can be put in force. */
-export function createNoNetwork(support: Exclude<NetworkSupport, { readonly kind: "enforced" }>): Network {
+export function createNoNetwork(
+  support: Exclude<NetworkSupport, { readonly kind: "enforced" }>,
+  bounds: NetworkBounds,
+): Network {
   const refused = (): never => {
     throw new SandboxError("CAPABILITY_NOT_SUPPORTED", support.why);
   };
   return {
     support,
+    bounds,
     open: () => Promise.resolve(),
     attach: () => Promise.resolve().then(refused),
     isAttached: () => false,
