@@ -1,7 +1,8 @@
-import { create, type DescMethod, type DescService } from "@bufbuild/protobuf";
+import { create, type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { Verb, verb } from "@turnbox/protocol/turnbox/common/v1/access_pb";
 import { FleetService } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
 import { SandboxControlService } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
 import { FileService } from "@turnbox/protocol/turnbox/host/v1/file_pb";
@@ -86,6 +87,9 @@ async function* once<Value>(value: Value): AsyncIterable<Value> {
 
 const methods = (services: readonly DescService[]) => services.flatMap((service) => service.methods);
 
+/** The verb that a method needs, as its proto says. */
+const verbOf = (method: DescMethod): Verb => getOption(method, verb);
+
 describe("attack 57: every method of the contract, by its proto", () => {
   it("refuses callers without a token and with a bad one", async () => {
     for (const [url, services] of [
@@ -126,6 +130,49 @@ describe("attack 57: every method of the contract, by its proto", () => {
         expect([name, code]).toEqual([name, nobodys.has(name) ? "ok" : refusals.find((refusal) => refusal === code)]);
       }
     }
+  }, 120_000);
+
+  it("refuses a token of the sandbox itself that allows everything but the method's verb", async () => {
+    const all = [Verb.READ, Verb.EXECUTE, Verb.FILES, Verb.TURN, Verb.LIFECYCLE, Verb.NETWORK];
+    const owner = createClient(SandboxControlService, transportTo(server.url, server.token));
+    const sandboxId = `fleet:local-1:${sessionId}`;
+    for (const lacking of all) {
+      const { token } = await owner.connectSandbox({ sandboxId, verbs: all.filter((one) => one !== lacking) });
+      for (const [url, services] of [
+        [server.url, CONTROL],
+        [hostUrl, HOST],
+      ] as const) {
+        const transport = transportTo(url, token);
+        for (const method of methods(services).filter((one) => verbOf(one) === lacking))
+          expect([method.toString(), await codeOf(method, transport)]).toEqual([
+            method.toString(),
+            Code.PermissionDenied,
+          ]);
+      }
+    }
+  }, 120_000);
+
+  it("attack 41: a sandbox's own token neither changes its network nor gets a token that does", async () => {
+    const owner = createClient(SandboxControlService, transportTo(server.url, server.token));
+    const sandboxId = `fleet:local-1:${sessionId}`;
+    const policy = { allowOutbound: true, allowList: ["169.254.169.254/32"] };
+    const { token } = await owner.connectSandbox({ sandboxId });
+    const own = createClient(SessionService, transportTo(hostUrl, token));
+    const denied = expect.objectContaining({ code: Code.PermissionDenied });
+    await expect(own.updateNetworkPolicy({ sessionId, policy })).rejects.toEqual(denied);
+    await expect(own.forkSession({ sessionId, networkPolicy: { allowOutbound: true } })).rejects.toEqual(denied);
+    const again = createClient(SandboxControlService, transportTo(server.url, token));
+    await expect(again.connectSandbox({ sandboxId, verbs: [Verb.NETWORK] })).rejects.toEqual(denied);
+    const renewed = await again.connectSandbox({ sandboxId });
+    const other = createClient(SessionService, transportTo(hostUrl, renewed.token));
+    await expect(other.updateNetworkPolicy({ sessionId, policy })).rejects.toEqual(denied);
+    // Who owns the sandbox asks for the verb, and changes what the operator leaves open.
+    const given = await owner.connectSandbox({ sandboxId, verbs: [Verb.NETWORK] });
+    const holder = createClient(SessionService, transportTo(hostUrl, given.token));
+    await holder.updateNetworkPolicy({ sessionId, policy: { allowOutbound: true } });
+    await expect(holder.updateNetworkPolicy({ sessionId, policy })).rejects.toEqual(
+      expect.objectContaining({ code: Code.InvalidArgument }),
+    );
   }, 120_000);
 
   it("positive control: the home's token reads the victim's session", async () => {

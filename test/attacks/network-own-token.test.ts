@@ -1,4 +1,6 @@
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from "@jest/globals";
+import { type AccessVerb, createTokenSigner, loadOrCreateSigningKeys, openHome, systemClock } from "@turnbox/core";
 import { type Json, Refusal, startHost, type TestHost } from "../support/host.ts";
 import { createSession, script } from "../support/host-calls.ts";
 import { allow, tries } from "../support/networked-session.ts";
@@ -10,10 +12,21 @@ const PUBLIC = "192.31.196.81";
 const METADATA = ["169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16"];
 const NEIGHBOURS = ["10.250.196.81", "172.31.196.81", "192.168.196.81", "100.127.196.81", "169.254.196.81"];
 const CLOSED = [...METADATA, ...NEIGHBOURS];
+/** What ConnectSandbox gives unless more is asked for, and what tokens of earlier versions have. */
+const OWN_VERBS: readonly AccessVerb[] = ["read", "execute", "files", "turn", "lifecycle"];
 /** Lists that name closed addresses, each in a way of its own. */
 const NAMED = [...CLOSED.map((address) => [`${address}/32`]), ["169.254.0.0/16"], ["10.0.0.0/8", "172.16.0.0/12"]];
 /** Lists that cover closed addresses beside public ones. */
 const WIDE = [["0.0.0.0/0"], ["0.0.0.0/1", "128.0.0.0/1"], ["10.0.0.0/7", "168.0.0.0/7", "100.0.0.0/8", "160.0.0.0/3"]];
+
+/** What children are given beyond what their parent has. */
+const FORKS: readonly Json[] = [
+  { networkPolicy: { allowOutbound: true } },
+  { networkPolicy: { allowOutbound: true, allowList: [PUBLIC, "example.org"] } },
+  { networkPolicy: { allowOutbound: true, allowList: [PUBLIC], allowPublicIngress: true } },
+  { resources: { memoryBytes: String(64 * 2 ** 30) } },
+  { resources: { pids: 1_000_000 } },
+];
 
 let outside: Outside;
 let host: TestHost;
@@ -33,6 +46,22 @@ afterAll(async () => {
 beforeEach(() => {
   outside.packets();
 });
+
+/** Calls with a token that is bound to one sandbox. Throws `Refusal`. */
+async function callAs(sandbox: string, verbs: readonly AccessVerb[], method: string, body: Json): Promise<Json> {
+  const { privateKey } = loadOrCreateSigningKeys(join(host.home, "keys"));
+  const signer = createTokenSigner({ privateKey, issuer: openHome(host.home).id, clock: systemClock });
+  const { token } = signer.sign({ tenant: "default", sandbox, verbs, lifetimeMs: 600_000 });
+  const response = await fetch(`${host.url}/turnbox.host.v1.SessionService/${method}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${token.reveal()}` },
+    body: JSON.stringify(body),
+  });
+  const answer = (await response.json()) as Json;
+  if (response.ok) return answer;
+  const [detail] = (answer["details"] ?? []) as readonly { readonly debug?: { readonly reason?: string } }[];
+  throw new Refusal(method, detail?.debug?.reason ?? "", JSON.stringify(answer));
+}
 
 const reasonOf = (call: Promise<unknown>): Promise<string> =>
   call.then(
@@ -73,6 +102,32 @@ describe("the network of a sandbox", () => {
     expect(outside.packets()).toEqual([]);
     expect(Object.values(await tries(host, "box", [[PUBLIC, 80]]))).toEqual(["hello"]);
     await restore();
+    expect(host.pid).toBe(pid);
+  });
+
+  it("attack 41: is not changed by the sandbox's own token, nor widened in a fork that it makes", async () => {
+    const before = await policyOf("box");
+    const sessions = async () =>
+      ((await host.call("SessionService/ListSessions"))["sessions"] as readonly Json[]).length;
+    const count = await sessions();
+    for (const allowList of [...NAMED, ...WIDE, [PUBLIC], []]) {
+      const change = { sessionId: "box", policy: { allowOutbound: true, allowList } };
+      const reason = await reasonOf(callAs("box", OWN_VERBS, "UpdateNetworkPolicy", change));
+      expect([allowList, reason]).toEqual([allowList, "PERMISSION_DENIED"]);
+    }
+    for (const more of FORKS) {
+      const reason = await reasonOf(callAs("box", OWN_VERBS, "ForkSession", { sessionId: "box", ...more }));
+      expect([more, reason]).toEqual([more, "PERMISSION_DENIED"]);
+    }
+    expect([await policyOf("box"), await sessions()]).toEqual([before, count]);
+    expect(await reached("box")).toEqual([]);
+    expect(outside.packets()).toEqual([]);
+    // A token with the verb does it, and a fork that asks for no more is made.
+    const wider = { sessionId: "box", policy: { allowOutbound: true } };
+    await callAs("box", [...OWN_VERBS, "network"], "UpdateNetworkPolicy", wider);
+    await restore();
+    await callAs("box", OWN_VERBS, "ForkSession", { sessionId: "box", childSessionIds: ["child"], count: 1 });
+    expect((await policyOf("child"))["allowList"]).toEqual([`${PUBLIC}/32`]);
     expect(host.pid).toBe(pid);
   });
 

@@ -60,6 +60,7 @@ export {
   ANY_TENANT,
   coversTenant,
   DEFAULT_TENANT,
+  holdsVerb,
   type Principal,
 } from "./token/principal.ts";
 export {

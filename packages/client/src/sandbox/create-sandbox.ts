@@ -1,4 +1,5 @@
 import type { Clock } from "@turnbox/core";
+import { Verb } from "@turnbox/protocol/turnbox/common/v1/access_pb";
 import { sessionPart } from "../turnbox/sandbox-reference.ts";
 import type { ServerLink } from "../turnbox/server-link.ts";
 import { createFiles } from "./files/create-files.ts";
@@ -57,7 +58,10 @@ export function createSandbox(parts: SandboxParts, { sandboxId, name, origin, ac
     files: createFiles(calls),
     processes: createProcesses(calls),
     shell: createShell(calls),
-    network: createNetwork(calls),
+    network: createNetwork(calls, {
+      signal: link.signal,
+      open: () => links.open(sandboxId, [Verb.READ, Verb.NETWORK]),
+    }),
     keep: () => {
       onDispose = "leave";
       return sandbox;

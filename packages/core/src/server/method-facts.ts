@@ -12,6 +12,7 @@ const VERBS: ReadonlyMap<Verb, MethodFacts["verb"]> = new Map([
   [Verb.FILES, "files"],
   [Verb.TURN, "turn"],
   [Verb.LIFECYCLE, "lifecycle"],
+  [Verb.NETWORK, "network"],
   [Verb.ADMIN, "admin"],
 ]);
 

@@ -33,7 +33,7 @@ export function createTestAccess(options: { readonly clock: Clock }): TestAccess
     sign: (grant = {}) =>
       signer.sign({
         tenant: "acme",
-        verbs: ["read", "execute", "files", "turn", "lifecycle", "admin"],
+        verbs: ["read", "execute", "files", "turn", "lifecycle", "network", "admin"],
         lifetimeMs: 60_000,
         ...grant,
       }).token,

@@ -1,5 +1,5 @@
 /** What a token may allow. The words match the verbs that the protos put on each method. */
-export const ACCESS_VERBS = ["read", "execute", "files", "turn", "lifecycle", "admin"] as const;
+export const ACCESS_VERBS = ["read", "execute", "files", "turn", "lifecycle", "network", "admin"] as const;
 
 export type AccessVerb = (typeof ACCESS_VERBS)[number];
 
@@ -24,6 +24,11 @@ export interface Principal {
 /** Whether what belongs to `tenant` may be shown to the principal. Where not, the answer is that of an absent thing. */
 export function coversTenant(principal: Principal, tenant: string): boolean {
   return principal.kind === "home" || principal.tenant === ANY_TENANT || principal.tenant === tenant;
+}
+
+/** Whether the principal may do what the verb stands for. */
+export function holdsVerb(principal: Principal, verb: AccessVerb): boolean {
+  return principal.kind === "home" || principal.verbs.includes(verb);
 }
 
 /** Whether `value` is one of the verbs. */

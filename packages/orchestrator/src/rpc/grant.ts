@@ -1,5 +1,6 @@
 import {
   type AccessVerb,
+  holdsVerb,
   invalidArgument,
   MAX_TOKEN_LIFETIME_MS,
   parseEnum,
@@ -9,14 +10,17 @@ import {
 } from "@turnbox/core";
 import { Verb } from "@turnbox/protocol/turnbox/common/v1/access_pb";
 
-/** What a token for one sandbox may allow. Operating hosts and fleets is never a part of it. */
-const GRANTABLE: ReadonlyMap<number, AccessVerb> = new Map<number, AccessVerb>([
+/** What a token for one sandbox allows unless something is asked for. */
+const DEFAULT: ReadonlyMap<number, AccessVerb> = new Map<number, AccessVerb>([
   [Verb.READ, "read"],
   [Verb.EXECUTE, "execute"],
   [Verb.FILES, "files"],
   [Verb.TURN, "turn"],
   [Verb.LIFECYCLE, "lifecycle"],
 ]);
+
+/** What a token for one sandbox may allow. Operating hosts and fleets is never a part of it. */
+const GRANTABLE: ReadonlyMap<number, AccessVerb> = new Map<number, AccessVerb>([...DEFAULT, [Verb.NETWORK, "network"]]);
 
 /** Where nothing else was asked for. */
 export function defaultGrant(caller: Principal): Pick<TokenGrant, "verbs" | "lifetimeMs" | "notAfterMs"> {
@@ -25,17 +29,26 @@ export function defaultGrant(caller: Principal): Pick<TokenGrant, "verbs" | "lif
 
 const DEFAULT_LIFETIME_MS = 3_600_000;
 
-/** What the token shall allow: what is asked for, or everything, but never more than the caller may do itself. */
-export function grantedVerbs(asked: readonly Verb[], { verbs: own }: Principal): readonly AccessVerb[] {
-  if (asked.length === 0) return [...GRANTABLE.values()].filter((verb) => own.includes(verb));
+/**
+ * What the token shall allow: what is asked for, or everything but changes of the network, and never more than the caller may
+ * do itself.
+ */
+export function grantedVerbs(asked: readonly Verb[], caller: Principal): readonly AccessVerb[] {
+  if (asked.length === 0) return [...DEFAULT.values()].filter((verb) => mayGrant(caller, verb));
   const wanted = [...new Set(asked.map((verb) => parseEnum("verbs", verb, GRANTABLE)))];
-  const beyond = wanted.filter((verb) => !own.includes(verb));
+  const beyond = wanted.filter((verb) => !mayGrant(caller, verb));
   if (beyond.length > 0) {
     throw new SandboxError("PERMISSION_DENIED", `verbs: the caller's own token does not allow ${beyond.join(", ")}`, {
       metadata: { field: "verbs" },
     });
   }
   return wanted;
+}
+
+/** A caller that can make sandboxes can make one with any network policy, so it may grant changes of one that is there. */
+function mayGrant(caller: Principal, verb: AccessVerb): boolean {
+  const makesSandboxes = caller.sandbox === undefined && holdsVerb(caller, "lifecycle");
+  return holdsVerb(caller, verb) || (verb === "network" && makesSandboxes);
 }
 
 /**

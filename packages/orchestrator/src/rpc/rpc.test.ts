@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import type { Client } from "@connectrpc/connect";
-import { Secret } from "@turnbox/core";
+import { type AccessVerb, Secret } from "@turnbox/core";
 import { Verb } from "@turnbox/protocol/turnbox/common/v1/access_pb";
 import { SandboxControlService } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
 import { ProcessState } from "@turnbox/protocol/turnbox/host/v1/process_pb";
@@ -150,6 +150,30 @@ describe("SandboxControlService", () => {
     ).toMatchObject({
       field: "ttl",
     });
+  });
+
+  it("signs changes of the network only for who asks for it and could make a sandbox with any, or holds it", async () => {
+    const server = createServer();
+    const tenant = server.tokenOf("t1");
+    const { sandboxId } = await server.sandboxes(tenant).createSandbox({});
+    const verbsFor = async (token: string | undefined, verbs: Verb[]): Promise<readonly string[]> => {
+      const connected = await server.sandboxes(token).connectSandbox({ sandboxId, verbs });
+      return server.verifier.verify(new Secret(connected.token)).verbs;
+    };
+    const own = (verbs: readonly AccessVerb[]) => server.tokenOf("t1", { sandbox: sandboxId, verbs });
+    expect(await verbsFor(tenant, [])).not.toContain("network");
+    expect(await verbsFor(tenant, [Verb.READ, Verb.NETWORK])).toEqual(["read", "network"]);
+    expect(await verbsFor(own(["read", "network"]), [Verb.NETWORK])).toEqual(["network"]);
+    expect(await verbsFor(own(["read", "network"]), [])).toEqual(["read"]);
+    for (const token of [
+      own(["read", "execute", "files", "turn", "lifecycle"]),
+      server.tokenOf("t1", { verbs: ["read", "execute"] }),
+    ]) {
+      expect(await refusal(verbsFor(token, [Verb.NETWORK]))).toMatchObject({
+        reason: "PERMISSION_DENIED",
+        field: "verbs",
+      });
+    }
   });
 
   it("signs nothing that outlasts the caller's own token, however often it is renewed", async () => {

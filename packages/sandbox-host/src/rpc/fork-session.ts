@@ -4,6 +4,7 @@ import { principalOf } from "@turnbox/core/server";
 import { ForkSessionRequestSchema, type SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { findMade } from "../session/create.ts";
 import type { ForkedChild } from "../turn/fork.ts";
+import { forkRights } from "../turn/fork-rights.ts";
 import { canonicalRequest } from "./canonical.ts";
 import type { Host } from "./host.ts";
 import { readPolicy } from "./network.ts";
@@ -14,7 +15,8 @@ import { parseTtl } from "./ttl.ts";
 /** ForkSession: one result for each child. */
 export function forkSession(host: Host): ServiceImpl<typeof SessionService>["forkSession"] {
   return async (request, context) => {
-    const session = host.registry.get(request.sessionId, principalOf(context));
+    const caller = principalOf(context);
+    const session = host.registry.get(request.sessionId, caller);
     host.activity.touch(session);
     const forked = await host.forkSession(
       session,
@@ -29,6 +31,7 @@ export function forkSession(host: Host): ServiceImpl<typeof SessionService>["for
         env: orNull(parseVariables("env", request.env)),
         limits: parseResources(request.resources),
         networkPolicy: readPolicy(host, request.networkPolicy),
+        rights: forkRights(caller),
         ttlMs: parseTtl("ttl", request.ttl),
       },
       { signal: signalOf(host, request.idempotencyKey, context) },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { type Secret, systemClock } from "@turnbox/core";
+import { type AccessVerb, type Secret, systemClock } from "@turnbox/core";
 import { SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { startTestHost, type TestHost } from "../compose.suite.ts";
 import { DENY_ALL } from "../network/policy.ts";
@@ -89,6 +89,48 @@ describe("the network policy of a session", () => {
     await using again = await test.restart();
     expect(again.network.connect(containerOf(again, "a"), "1.1.1.1")).toBe("connected");
     expect(again.network.connect(containerOf(again, "a"), "2.2.2.2")).toBe("refused");
+  });
+
+  it("is not widened by the token of the sandbox itself, nor by its forks (attack 41)", async () => {
+    await using test = await startTestHost();
+    const access = accessTo(test.host);
+    const owner = access.client(SessionService);
+    const networkPolicy = { allowOutbound: true, allowList: ["1.1.1.0/24"], denyList: ["evil.org"], required: true };
+    const resources = { memoryBytes: 256n * 1024n * 1024n, pids: 100, cpus: 1 };
+    await owner.createSession({ sessionId: "a", networkPolicy, resources });
+    const as = (verbs: readonly AccessVerb[]) =>
+      access.client(SessionService, access.sign({ tenant: "default", sandbox: "a", verbs }));
+    const own = as(["read", "execute", "files", "turn", "lifecycle"]);
+    const sessionId = "a";
+    expect(await reasonOf(own.updateNetworkPolicy({ sessionId, policy: networkPolicy }))).toBe("PERMISSION_DENIED");
+    const more = [
+      { networkPolicy: { allowOutbound: true } },
+      { networkPolicy: { ...networkPolicy, allowList: ["0.0.0.0/0"] } },
+      { networkPolicy: { ...networkPolicy, allowList: ["1.1.1.1", "example.org"] } },
+      { networkPolicy: { ...networkPolicy, allowPublicIngress: true } },
+      { networkPolicy: { ...networkPolicy, denyList: [] } },
+      { networkPolicy: { ...networkPolicy, required: false } },
+      { resources: { memoryBytes: 512n * 1024n * 1024n } },
+      { resources: { pids: 101 } },
+      { resources: { cpus: 1.5 } },
+    ];
+    for (const wanted of more)
+      expect([wanted, await reasonOf(own.forkSession({ sessionId, ...wanted }))]).toEqual([
+        wanted,
+        "PERMISSION_DENIED",
+      ]);
+    expect(test.host.registry.all()).toHaveLength(1);
+    expect((await owner.getSession({ sessionId })).session?.snapshotCount).toBe(0);
+    const narrower = { networkPolicy: { ...networkPolicy, allowList: ["1.1.1.1"] }, resources: { pids: 50 } };
+    await own.forkSession({ sessionId, childSessionIds: ["narrow"], count: 1, ...narrower });
+    await own.forkSession({ sessionId, childSessionIds: ["same"], count: 1 });
+    const listOf = async (id: string) => (await owner.getNetworkPolicy({ sessionId: id })).policy?.allowList;
+    expect([await listOf("narrow"), await listOf("same")]).toEqual([["1.1.1.1/32"], ["1.1.1.0/24"]]);
+    const wide = { networkPolicy: { allowOutbound: true } };
+    await as(["lifecycle", "network"]).forkSession({ sessionId, childSessionIds: ["wide"], count: 1, ...wide });
+    await as(["network"]).updateNetworkPolicy({ sessionId, policy: { allowOutbound: true } });
+    await owner.forkSession({ sessionId, childSessionIds: ["large"], count: 1, resources: { pids: 200 } });
+    expect([await listOf("wide"), await listOf("a")]).toEqual([[], []]);
   });
 
   it("is in force in the sandbox that a rollback boots, and the old one's network goes", async () => {

@@ -16,6 +16,7 @@ import type { Registry } from "../session/registry.ts";
 import { inOrder, type Session, within } from "../session/session.ts";
 import type { Storage } from "../storage/storage.ts";
 import { findSnapshot } from "./find.ts";
+import { assertNoWider, type ForkRights } from "./fork-rights.ts";
 import type { Sealing } from "./seal.ts";
 import { assertSnapshots } from "./snapshot.ts";
 
@@ -33,6 +34,8 @@ export interface ForkRequest {
   readonly env: Readonly<Record<string, string>> | null;
   readonly limits: ContainerLimits;
   readonly networkPolicy: NetworkPolicy | null;
+  /** What the caller may give its children beyond what the parent has. */
+  readonly rights: ForkRights;
   readonly ttlMs: number | null;
 }
 
@@ -87,6 +90,7 @@ export function createForkSession(deps: {
       async (receiptOf) =>
         await inOrder(session, "ForkSession", async () => {
           assertForkable(session, request);
+          assertNoWider(session.row, request);
           await intents.settleLeftover(session);
           const given = request.snapshotId === null ? null : await findSnapshot(records, session, request.snapshotId);
           using _entry = deps.admission.enter();

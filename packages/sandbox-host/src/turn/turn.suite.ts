@@ -53,6 +53,7 @@ export const fork = (test: TestHost, session: Session, more: Partial<ForkRequest
       env: null,
       limits: {},
       networkPolicy: null,
+      rights: { network: "any", limits: "any" },
       ttlMs: null,
       ...more,
     },

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { Argument, type Command } from "commander";
 import { invalidArgument } from "@turnbox/core";
+import { Verb } from "@turnbox/protocol/turnbox/common/v1/access_pb";
 import { NetworkPolicySchema } from "@turnbox/protocol/turnbox/host/v1/network_pb";
 import { CALL_MS } from "../deadline.ts";
 import type { Invocation } from "../invocation.ts";
@@ -33,7 +34,8 @@ export function registerNet(program: Command, invocation: Invocation): void {
     const change = changeOf(action, destinations);
     const { signal } = invocation;
     using server = await invocation.server(options);
-    using sandbox = await openSandbox(server, id, invocation);
+    const verbs = change === undefined ? [] : [Verb.READ, Verb.NETWORK];
+    using sandbox = await openSandbox(server, id, invocation, verbs);
     const { host, sessionId, sandboxId } = sandbox;
     const present = await host.sessions.getNetworkPolicy({ sessionId }, { signal, timeoutMs: CALL_MS.read });
     let policy: PolicyRules = present.policy ?? create(NetworkPolicySchema);

@@ -1,13 +1,16 @@
 import { SandboxError } from "@turnbox/core";
+import type { Verb } from "@turnbox/protocol/turnbox/common/v1/access_pb";
 import { type Access, createLink, type LinkOptions, type SandboxLink } from "./sandbox-link.ts";
 
 /** The links of one `Turnbox`: handles of the same sandbox share one, with its connection and its token. */
 export interface LinkPool extends Disposable {
   /** A share of the link to a sandbox; the last one that is disposed of closes it. */
   lease(sandboxId: string, access?: Access): SandboxLink;
+  /** A link of the caller's own, with tokens that allow these verbs. Its user disposes of it. */
+  open(sandboxId: string, verbs: readonly Verb[]): SandboxLink;
 }
 
-export function createLinkPool(options: Omit<LinkOptions, "sandboxId" | "access">): LinkPool {
+export function createLinkPool(options: Omit<LinkOptions, "sandboxId" | "access" | "verbs">): LinkPool {
   const links = new Map<string, { readonly link: SandboxLink; shares: number }>();
   return {
     lease: (sandboxId, access) => {
@@ -32,6 +35,7 @@ export function createLinkPool(options: Omit<LinkOptions, "sandboxId" | "access"
         },
       };
     },
+    open: (sandboxId, verbs) => createLink({ ...options, sandboxId, verbs }),
     [Symbol.dispose]: () => {
       for (const { link } of links.values()) link[Symbol.dispose]();
       links.clear();

@@ -1,4 +1,5 @@
 import { type Clock, hasReason, SandboxError } from "@turnbox/core";
+import type { Verb } from "@turnbox/protocol/turnbox/common/v1/access_pb";
 import type { HostClients, TurnboxClients } from "../../client.ts";
 import type { Endpoint } from "../../connection.ts";
 import { DEFAULT_TIMEOUT_MS } from "./default-timeouts.ts";
@@ -39,6 +40,8 @@ export interface LinkOptions {
   readonly host: (endpoint: Endpoint) => HostClients;
   /** The way, where the server has told it already. */
   readonly access?: Access | undefined;
+  /** What the tokens of the link allow; the server's choice unless given. */
+  readonly verbs?: readonly Verb[];
 }
 
 /** What the server says about the way to a sandbox. */
@@ -64,7 +67,7 @@ interface Line {
 }
 
 /** Nothing is asked before the first call. */
-export function createLink({ server, sandboxId, clock, host, access: told }: LinkOptions): SandboxLink {
+export function createLink({ server, sandboxId, clock, host, access: told, verbs = [] }: LinkOptions): SandboxLink {
   const over = new AbortController();
   const lineTo = ({ url, token, sessionId }: Access): Line => {
     const clients = host({ url, token });
@@ -76,7 +79,7 @@ export function createLink({ server, sandboxId, clock, host, access: told }: Lin
 
   const connect = async (): Promise<Line> => {
     const access = await server.sandboxes.connectSandbox(
-      { sandboxId },
+      { sandboxId, verbs: [...verbs] },
       { signal: over.signal, timeoutMs: DEFAULT_TIMEOUT_MS.read },
     );
     const old = present;

@@ -1,12 +1,20 @@
 import { randomUUID } from "node:crypto";
 import type { CallOptions } from "../call.ts";
-import type { HostCalls } from "../host-call.ts";
+import { createHostCalls, type HostCalls } from "../host-call.ts";
 import { DEFAULT_TIMEOUT_MS } from "../link/default-timeouts.ts";
+import type { SandboxLink } from "../link/sandbox-link.ts";
 import { toDateOrEpoch } from "../wire/time.ts";
 import { toPolicy, toWirePolicy } from "./network-policy.ts";
 import type { SandboxNetwork } from "./sandbox-network.ts";
 
-export function createNetwork(calls: HostCalls): SandboxNetwork {
+/** How the policy is changed: by a token that is asked for when it is needed, since the one of the handle does not allow it. */
+export interface NetworkOwner {
+  readonly open: () => SandboxLink;
+  /** Aborted when the handle is closed. */
+  readonly signal: AbortSignal;
+}
+
+export function createNetwork(calls: HostCalls, owner: NetworkOwner): SandboxNetwork {
   const { sessionId } = calls;
   const look = (options: CallOptions | undefined) =>
     calls.call({ options, timeoutMs: DEFAULT_TIMEOUT_MS.read }, ({ host }, { signal }) =>
@@ -19,8 +27,11 @@ export function createNetwork(calls: HostCalls): SandboxNetwork {
     update: async (wanted, options = {}) => {
       const { idempotencyKey = randomUUID() } = options;
       const request = { idempotencyKey, sessionId, policy: toWirePolicy(wanted) };
-      const { policy } = await calls.call({ options, timeoutMs: DEFAULT_TIMEOUT_MS.change }, ({ host }, { signal }) =>
-        host.sessions.updateNetworkPolicy(request, { signal }),
+      using link = owner.open();
+      const signals = [owner.signal, ...(options.signal === undefined ? [] : [options.signal])];
+      const { policy } = await createHostCalls(link, calls).call(
+        { options: { ...options, signal: AbortSignal.any(signals) }, timeoutMs: DEFAULT_TIMEOUT_MS.change },
+        ({ host }, { signal }) => host.sessions.updateNetworkPolicy(request, { signal }),
       );
       return toPolicy(policy);
     },

@@ -14,6 +14,7 @@ describe("createHostTokens", () => {
     expect(verifier.verify(first)).toMatchObject({ tenant: "t1" });
     expect(verifier.verify(first).verbs).not.toContain("admin");
     expect(verifier.verify(tokenFor({ kind: "fleet" }))).toMatchObject({ tenant: "*" });
+    expect(verifier.verify(tokenFor({ kind: "fleet" })).verbs).not.toContain("network");
     expect(tokenFor({ kind: "tenant", tenant: "t1" })).toBe(first);
     await clock.advance(6 * 60_000);
     const renewed = tokenFor({ kind: "tenant", tenant: "t1" });

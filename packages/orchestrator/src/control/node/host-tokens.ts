@@ -6,6 +6,9 @@ const LIFETIME_MS = 10 * 60_000;
 const RENEW_MS = 5 * 60_000;
 const MAX_KEPT = 1000;
 
+/** The orchestrator changes no policy of a sandbox that is there, and hosts of earlier versions do not know the verb. */
+const VERBS = ACCESS_VERBS.filter((verb) => verb !== "network");
+
 /** Short-lived tokens for calls to hosts: a tenant's calls carry the tenant, the fleet's own carry all of them. */
 export function createHostTokens({
   signer,
@@ -20,7 +23,7 @@ export function createHostTokens({
     const place = `${caller.kind} ${tenant}`;
     const present = kept.get(place);
     if (present !== undefined && present.expiresAtMs - clock.nowMs() > RENEW_MS) return present.token;
-    const verbs = caller.kind === "fleet" ? ACCESS_VERBS : ACCESS_VERBS.filter((verb) => verb !== "admin");
+    const verbs = caller.kind === "fleet" ? VERBS : VERBS.filter((verb) => verb !== "admin");
     const signed = signer.sign({ tenant, verbs, lifetimeMs: LIFETIME_MS });
     if (kept.size >= MAX_KEPT) kept.clear();
     kept.set(place, signed);
