@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, jest } from "@jest/globals";
-import { fromConnectError } from "@turnbox/core";
+import { type AccessVerb, fromConnectError } from "@turnbox/core";
 import { ChangeKind, SnapshotService } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
 import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
 import { accessTo } from "./client.suite.ts";
@@ -45,6 +45,22 @@ describe("DiffSnapshots", () => {
     } while (pageToken !== "");
     const files = paths.filter((path) => path !== "/workspace");
     expect(files).toEqual(Array.from({ length: 25 }, (_, count) => `/workspace/f${String(count).padStart(2, "0")}`));
+  });
+
+  it("shows contents only to a token that allows files", async () => {
+    await using test = await startTestHost();
+    const { at, from } = await prepare(test);
+    writeFileSync(at("secret"), "canary\n");
+    const access = accessTo(test.host);
+    const as = (verbs: readonly AccessVerb[]) =>
+      access.client(SnapshotService, access.sign({ tenant: "default", sandbox: "s", verbs }));
+    expect(await refusal(as(["read"]).diffSnapshots({ ...from, text: true }))).toMatchObject({
+      reason: "PERMISSION_DENIED",
+    });
+    const { changes } = await as(["read"]).diffSnapshots(from);
+    expect(changes.map(({ path, unifiedDiff }) => [path, unifiedDiff])).toContainEqual(["/workspace/secret", ""]);
+    const shown = await as(["read", "files"]).diffSnapshots({ ...from, text: true });
+    expect(shown.changes.map(({ unifiedDiff }) => unifiedDiff).join()).toContain("canary");
   });
 
   it("ends a page where a message would become too large", async () => {

@@ -1,6 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import { invalidArgument, parseSize } from "@turnbox/core";
+import { holdsVerb, invalidArgument, parseSize, SandboxError } from "@turnbox/core";
 import { principalOf } from "@turnbox/core/server";
 import {
   ChangeKind as WireKind,
@@ -37,7 +37,13 @@ export function diffSnapshots(
   context: HandlerContext,
 ) => Promise<MessageInitShape<typeof DiffSnapshotsResponseSchema>> {
   return async (request, context) => {
-    const session = host.registry.get(request.sessionId, principalOf(context));
+    const caller = principalOf(context);
+    const session = host.registry.get(request.sessionId, caller);
+    if (request.text && !holdsVerb(caller, "files")) {
+      throw new SandboxError("PERMISSION_DENIED", "text: the token does not allow files", {
+        metadata: { field: "text" },
+      });
+    }
     if (request.fromSnapshotId === "") throw invalidArgument("from_snapshot_id", "must not be empty");
     const { answerId, place } = parseToken(request.page?.pageToken ?? "");
     const answer = await host.diffSnapshots(
