@@ -335,6 +335,7 @@ export const createServices = (world: World): Services => ({
       },
       getNetworkPolicy: () => ({
         policy: world.network.policy,
+        ineffectiveEntries: ["10.0.0.0/8"],
         denials: [{ at: at(0), destination: "evil.example\u001b[2J:443", rule: "default" }],
       }),
       updateNetworkPolicy: ({ policy = world.network.policy }) => {

@@ -31,11 +31,19 @@ const without = (list: readonly string[], gone: readonly string[]): string[] =>
   list.filter((one) => !gone.includes(one));
 const union = (list: readonly string[], more: readonly string[]): string[] => [...new Set([...list, ...more])];
 
-export function formatPolicy(policy: PolicyRules, denials: readonly NetworkDenial[]): string {
+/** What a host says about a policy of its own accord. */
+export interface PolicyNews {
+  readonly denials: readonly NetworkDenial[];
+  /** Entries of the allow list that open nothing there. */
+  readonly ineffectiveEntries: readonly string[];
+}
+
+export function formatPolicy(policy: PolicyRules, { denials, ineffectiveEntries }: PolicyNews): string {
   const { allowOutbound, allowList, denyList, allowPublicIngress } = policy;
   const destinations = allowList.length === 0 ? "every public address" : allowList.join(", ");
   const lines = [
     `out: ${allowOutbound ? destinations : "nowhere"}`,
+    ...(ineffectiveEntries.length === 0 ? [] : [`closed by the host's settings: ${ineffectiveEntries.join(", ")}`]),
     ...(denyList.length === 0 ? [] : [`denied: ${denyList.join(", ")}`]),
     `in: exposed ports, ${allowPublicIngress ? "without a token" : "with a token"}`,
     ...(denials.length === 0 ? [] : ["refused lately:"]),

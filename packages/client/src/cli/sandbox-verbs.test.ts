@@ -351,6 +351,7 @@ describe("turnbox net, port and create --allow-net", () => {
   it("shows refusals without letting them act upon the terminal", async () => {
     const { stdout } = await harness.run(["net", "web"]);
     expect(stdout).toContain("evil.example\\u{001b}[2J:443  (default)");
+    expect(stdout).toContain("closed by the host's settings: 10.0.0.0/8\n");
   });
 
   it("refuses a deny of nothing and unknown actions", async () => {

@@ -47,14 +47,15 @@ export function registerNet(program: Command, invocation: Invocation): void {
       );
       policy = updated.policy ?? wanted;
     }
-    const denials = change === undefined ? present.denials : [];
+    const { denials, ineffectiveEntries } = change === undefined ? present : { denials: [], ineffectiveEntries: [] };
     await invocation.output(options).result({
       json: {
         sandboxId,
         policy: toMessage(policy),
+        ineffectiveEntries,
         denials: denials.map(({ at, destination, rule }) => ({ at: toIso(at), destination, rule })),
       },
-      text: formatPolicy(policy, denials),
+      text: formatPolicy(policy, { denials, ineffectiveEntries }),
     });
   });
 }
