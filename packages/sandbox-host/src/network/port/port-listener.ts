@@ -1,13 +1,18 @@
 import { once } from "node:events";
-import { createServer as createHttpServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import { createServer as createHttpServer, type IncomingMessage, type Server as HttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
-import { type Duplex, pipeline } from "node:stream";
+import type { Duplex } from "node:stream";
 import { createServer as createTlsServer } from "node:tls";
 import { parseBearer, SandboxError } from "@turnbox/core";
+import { join, type Joint } from "./join.ts";
+import { passRequest, passUpgrade, sayBadGateway } from "./pass-request.ts";
 
 /** Where a port of a session is reached from outside. */
 export interface PortListener extends AsyncDisposable {
   readonly listenPort: number;
+  /** Ends the connections that what has changed since does not allow: tunnels of a port that is not public any more, and
+   * upgraded ones whose token has ended. */
+  checkOpen(): void;
 }
 
 export interface ListenerOptions {
@@ -21,41 +26,39 @@ export interface ListenerOptions {
   isPublic(): boolean;
   isToken(token: string): boolean;
   touch(): void;
+  /** How long a connection that has not shown a token may be silent, or take for its headers. */
+  readonly silenceMs?: number;
 }
 
 const MAX_CONNECTIONS = 64;
 const TOKEN_HEADER = "turnbox-port-token";
-/** How long a connection that has not shown a token may be silent. */
 const SILENCE_MS = 15_000;
+/** How often slow headers are looked for. */
+const CHECK_MS = 5_000;
 
 /**
- * Passes connections on to a port inside. Where the policy opens it to the public, any protocol; otherwise HTTP, each request
+ * Passes connections on to a port inside. If the policy opens it to the public, any protocol; otherwise HTTP, each request
  * with the port's token, upgrades to web sockets included. The token itself never reaches the sandbox.
  */
 export async function startPortListener(options: ListenerOptions): Promise<PortListener> {
-  const http = createHttpServer((incoming, response) => {
-    void forward(options, incoming, response);
-  });
-  http.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
-    void upgrade(options, incoming, { socket, head });
-  });
-  http.on("clientError", (_: Error, socket: Duplex) => {
-    socket.destroy();
-  });
+  const { tls } = options;
+  const joints = new Set<Joint>();
   const sockets = new Set<Socket>();
+  const http = createHttpSide(options, joints);
   const accept = (socket: Socket): void => {
-    socket.on("error", () => undefined);
+    if (tls !== null) socket.on("error", () => undefined);
     if (options.isPublic()) {
-      void tunnel(options, socket);
+      tunnel(options, socket, joints).catch(() => socket.destroy());
       return;
     }
-    socket.setTimeout(SILENCE_MS);
+    socket.setTimeout(options.silenceMs ?? SILENCE_MS);
     socket.on("timeout", () => socket.destroy());
     http.emit("connection", socket);
   };
-  const { tls } = options;
   const server: Server =
-    tls === null ? createServer(accept) : createTlsServer({ cert: tls.certificate, key: tls.privateKey }, accept);
+    tls === null
+      ? createServer(accept)
+      : createTlsServer({ cert: tls.certificate, key: tls.privateKey, handshakeTimeout: SILENCE_MS }, accept);
   server.maxConnections = MAX_CONNECTIONS;
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
@@ -66,27 +69,85 @@ export async function startPortListener(options: ListenerOptions): Promise<PortL
   try {
     await once(server, "listening");
   } catch (cause) {
+    http.close(() => undefined);
     throw new SandboxError("PORT_IN_USE", `the host cannot listen on port ${String(options.listenPort)}`, { cause });
   }
   server.on("error", () => undefined);
   return {
     listenPort: (server.address() as AddressInfo).port,
+    checkOpen: () => {
+      for (const joint of joints) joint.check();
+    },
     [Symbol.asyncDispose]: async () => {
       const closed = once(server, "close");
       server.close();
+      // Ends the check of slow headers; that this one is not listening is known.
+      http.close(() => undefined);
       for (const socket of sockets) socket.destroy();
       await closed;
     },
   };
 }
 
-async function tunnel(options: ListenerOptions, socket: Socket): Promise<void> {
-  options.touch();
-  try {
-    join(socket, await options.dial());
-  } catch {
+function createHttpSide(options: ListenerOptions, joints: Set<Joint>): HttpServer {
+  const silenceMs = options.silenceMs ?? SILENCE_MS;
+  const passed = (incoming: IncomingMessage) => {
+    incoming.socket.setTimeout(0);
+    options.touch();
+    return { incoming, dial: options.dial, isDropped: dropsOf(incoming) };
+  };
+  const http = createHttpServer(
+    {
+      headersTimeout: silenceMs,
+      // A body may take as long as it likes: only a request with the token has one.
+      requestTimeout: 0,
+      connectionsCheckingInterval: Math.min(CHECK_MS, silenceMs),
+      // What has a body is a request like others: its client may not need the other protocol.
+      shouldUpgradeCallback: ({ method, headers }) =>
+        method === "GET" && headers["content-length"] === undefined && headers["transfer-encoding"] === undefined,
+    },
+    (incoming, response) => {
+      const refused = refusal(options, incoming);
+      if (refused !== null) {
+        response.writeHead(refused, { "content-type": "text/plain", connection: "close" });
+        response.end(refused === 401 ? "a token of this port is needed\n" : "not a request for this port\n");
+        return;
+      }
+      passRequest({ ...passed(incoming), response }).catch(() => {
+        sayBadGateway(response);
+      });
+    },
+  );
+  http.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
+    const refused = refusal(options, incoming);
+    if (refused !== null) {
+      socket.end(`HTTP/1.1 ${String(refused)} Refused\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+      return;
+    }
+    const isOpen = (): boolean => refusal(options, incoming) === null;
+    const onJoined = (joint: Joint): void => {
+      keep(joints, joint, socket);
+    };
+    passUpgrade({ ...passed(incoming), socket, head, isOpen, onJoined }).catch(() => socket.destroy());
+  });
+  http.on("clientError", (_: Error, socket: Duplex) => {
     socket.destroy();
-  }
+  });
+  // The server gets its sockets from outside and never listens; this is what starts its check of slow headers.
+  http.emit("listening");
+  return http;
+}
+
+async function tunnel(options: ListenerOptions, socket: Socket, joints: Set<Joint>): Promise<void> {
+  options.touch();
+  const inside = await options.dial();
+  keep(joints, join(socket, inside, options.isPublic), socket);
+}
+
+function keep(joints: Set<Joint>, joint: Joint, socket: Duplex): void {
+  if (socket.closed) return;
+  joints.add(joint);
+  socket.on("close", () => joints.delete(joint));
 }
 
 /** Why a request is not passed on; null where it is. */
@@ -106,95 +167,8 @@ function bearerOf(authorization: string | undefined): string | undefined {
   }
 }
 
-/** The headers that go on: without the token, and with the caller's own authorization where the token was sent beside it. */
-function headersOnward({ rawHeaders, headers }: IncomingMessage): string[] {
+/** What stays here: the token, and the authorization unless the token was sent beside it. */
+function dropsOf({ headers }: IncomingMessage): (name: string) => boolean {
   const beside = headers[TOKEN_HEADER] !== undefined;
-  const onward: string[] = [];
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const [name = "", value = ""] = rawHeaders.slice(index, index + 2);
-    const lower = name.toLowerCase();
-    if (lower === TOKEN_HEADER || (lower === "authorization" && !beside)) continue;
-    onward.push(name, value);
-  }
-  return onward;
-}
-
-async function forward(options: ListenerOptions, incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-  const refused = refusal(options, incoming);
-  if (refused !== null) {
-    response.writeHead(refused, { "content-type": "text/plain", connection: "close" });
-    response.end(refused === 401 ? "a token of this port is needed\n" : "not a request for this port\n");
-    return;
-  }
-  incoming.socket.setTimeout(0);
-  options.touch();
-  try {
-    const inside = await options.dial();
-    response.on("close", () => inside.destroy());
-    const { method = "GET", url = "/" } = incoming;
-    const onward = request({
-      method,
-      path: url,
-      headers: headersOnward(incoming),
-      setHost: false,
-      createConnection: () => inside,
-    });
-    onward.on("error", () => {
-      failed(response);
-    });
-    onward.on("response", (answer) => {
-      response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answer.rawHeaders);
-      pipeline(answer, response, () => undefined);
-    });
-    pipeline(incoming, onward, () => undefined);
-  } catch {
-    failed(response);
-  }
-}
-
-function failed(response: ServerResponse): void {
-  if (response.headersSent) {
-    response.destroy();
-    return;
-  }
-  response.writeHead(502, { "content-type": "text/plain", connection: "close" });
-  response.end("nothing answers on this port of the sandbox\n");
-}
-
-async function upgrade(
-  options: ListenerOptions,
-  incoming: IncomingMessage,
-  { socket, head }: { readonly socket: Duplex; readonly head: Buffer },
-): Promise<void> {
-  socket.on("error", () => undefined);
-  const refused = refusal(options, incoming);
-  if (refused !== null) {
-    socket.end(`HTTP/1.1 ${String(refused)} Refused\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
-    return;
-  }
-  incoming.socket.setTimeout(0);
-  options.touch();
-  try {
-    const inside = await options.dial();
-    const lines = [`${incoming.method ?? "GET"} ${incoming.url ?? "/"} HTTP/1.1`];
-    const headers = headersOnward(incoming);
-    for (let index = 0; index < headers.length; index += 2) lines.push(`${headers[index]}: ${headers[index + 1]}`);
-    inside.write(`${lines.join("\r\n")}\r\n\r\n`);
-    inside.write(head);
-    join(socket, inside);
-  } catch {
-    socket.destroy();
-  }
-}
-
-/** Each end of one side goes on to the other; what breaks breaks both. */
-function join(a: Duplex, b: Duplex): void {
-  const end = (): void => {
-    a.destroy();
-    b.destroy();
-  };
-  pipeline(a, b, (err) => {
-    if (err) end();
-  });
-  pipeline(b, a, end);
+  return (name) => name === TOKEN_HEADER || (name === "authorization" && !beside);
 }

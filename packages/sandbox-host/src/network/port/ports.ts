@@ -2,7 +2,7 @@ import { type Clock, invalidArgument, SandboxError, type Secret } from "@turnbox
 import type { Logger } from "pino";
 import type { Exposure } from "../../record/row.ts";
 import type { Activity } from "../../session/activity.ts";
-import type { SessionEvents } from "../../session/events.ts";
+import type { Heard, SessionEvents } from "../../session/events.ts";
 import { assertGeneration } from "../../session/generation.ts";
 import { assertActive } from "../../session/phase.ts";
 import type { Receipts } from "../../session/receipts.ts";
@@ -130,6 +130,12 @@ export function createPorts(deps: Deps): Ports {
   const closeEnded = async (): Promise<void> => {
     await Promise.all([...open].filter((entry) => !isLive(entry)).map(close));
   };
+  /** A change of the session may also end connections of a listener that stays. */
+  const checkOpen = (event: Heard): void => {
+    for (const { session, listener } of open) {
+      if (event.kind === "overflow" || event.session === session) listener.checkOpen();
+    }
+  };
 
   const accessOf = (session: Session, receipt: Receipt, port: number): PortAccess => {
     const { listenPort, generation, expiresAtMs } = receipt;
@@ -165,7 +171,14 @@ export function createPorts(deps: Deps): Ports {
   const stop = new AbortController();
   const watch = async (): Promise<void> => {
     using heard = deps.events.listen();
-    while ((await heard.next(stop.signal)) !== undefined) await closeEnded();
+    for (;;) {
+      const event = await heard.next(stop.signal);
+      if (event === undefined) return;
+      checkOpen(event);
+      await closeEnded().catch((err: unknown) => {
+        log.warn({ err }, "an address that has ended could not be closed");
+      });
+    }
   };
   const watching = watch();
 
