@@ -25,7 +25,7 @@ interface Entry {
   /** Null until somebody says what the policy of a network is that an earlier service made: its old rules hold. */
   policy: PolicyInForce | null;
   readonly pins: Map<string, { readonly name: string; readonly untilMs: number }>;
-  refusedNames: Denial[];
+  readonly refusedNames: Denial[];
 }
 
 /** An address counts a little longer than its answer: who has just asked must be able to connect. */
@@ -50,6 +50,17 @@ export function createNetnsNetwork(options: {
   const router = createRouter(system, names, bounds);
   const serial = createSerial();
   const entries = new Map<string, Entry>();
+  /** The same by the address of the sandbox: the resolver asks for every packet. */
+  const sources = new Map<string, Entry>();
+  const enter = (entry: Entry): void => {
+    entries.set(entry.container, entry);
+    sources.set(entry.link.address, entry);
+  };
+  const remove = (container: string): void => {
+    const entry = entries.get(container);
+    entries.delete(container);
+    if (entry !== undefined && sources.get(entry.link.address) === entry) sources.delete(entry.link.address);
+  };
   let lastSlot = 0;
   let up: { readonly block: AddressBlock; readonly resolver: Resolver } | null = null;
 
@@ -57,15 +68,15 @@ export function createNetnsNetwork(options: {
   const found = (): readonly string[] => listed(NETNS_DIRECTORY).flatMap((netns) => names.containerOf(netns) ?? []);
 
   const askerOf = (source: string): Asker | undefined => {
-    const entry = [...entries.values()].find(({ link }) => link.address === source);
+    const entry = sources.get(source);
     const policy = entry?.policy;
     if (entry === undefined || policy === undefined || policy === null) return undefined;
     return {
       policy,
       pin: (name, addresses) => pin(entry, { name, addresses, policy }),
       refused: (destination, rule) => {
-        const denial = { atMs: clock.nowMs(), destination, rule };
-        entry.refusedNames = [...entry.refusedNames, denial].slice(-MAX_DENIALS);
+        entry.refusedNames.push({ atMs: clock.nowMs(), destination, rule });
+        if (entry.refusedNames.length > MAX_DENIALS) entry.refusedNames.shift();
       },
     };
   };
@@ -113,7 +124,7 @@ export function createNetnsNetwork(options: {
       // The rules of an earlier service may be of other settings.
       await router.rule(block, call);
     }
-    const resolver = await startResolver({ address: block.machine, lookUp, askerOf });
+    const resolver = await startResolver({ address: block.machine, lookUp, askerOf, clock });
     try {
       await router.openMachine(block, resolver.ports, call);
     } catch (thrown) {
@@ -132,13 +143,14 @@ export function createNetnsNetwork(options: {
   ): Promise<void> => {
     const container = found().find((id) => linkOf(id) === name);
     if (container === undefined) await system.remove(["ip", "-n", names.router, "link", "del", name], call);
-    else entries.set(container, newEntry(container, { block, slot, policy: null }));
+    else enter(newEntry(container, { block, slot, policy: null }));
   };
 
   const lower = async (call: Call): Promise<void> => {
     const resolver = up?.resolver;
     up = null;
     entries.clear();
+    sources.clear();
     await resolver?.[Symbol.asyncDispose]();
     await router.remove(call);
   };
@@ -155,7 +167,7 @@ export function createNetnsNetwork(options: {
   const detach = async (container: string, call: Call): Promise<void> => {
     if (!isAttached(container) && !entries.has(container)) return;
     await router.unlink(container, call);
-    entries.delete(container);
+    remove(container);
     if (found().length === 0) {
       await lower(call);
       return;
@@ -186,7 +198,7 @@ export function createNetnsNetwork(options: {
         const entry = newEntry(container, { block, slot, policy: { ...DENY_ALL, bounds } });
         await system.ip(null, [`netns add ${netns}`], call);
         try {
-          entries.set(container, entry);
+          enter(entry);
           // The rules are there before the link is: a sandbox has never a link without them.
           await enforce(entry, policy, call);
           await router.link(container, block, slot, call);

@@ -3,9 +3,11 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { createManualClock, type ManualClock } from "@turnbox/core/testing";
 import packet from "dns-packet";
 import { NetworkBounds } from "../bounds.ts";
 import { DENY_ALL, parsePolicy, type PolicyInForce } from "../policy.ts";
+import { MAX_BURST, MAX_IN_FLIGHT, MAX_PER_SECOND } from "./asker-limits.ts";
 import { type NameAddress, type Resolver, startResolver } from "./resolver.ts";
 
 const ADDRESS = "93.184.216.34";
@@ -22,16 +24,22 @@ describe("the resolver of sandboxes", () => {
   let known: boolean;
   let policy: PolicyInForce;
   let answers: readonly NameAddress[];
+  let lookingUp: Promise<unknown>;
+  let clock: ManualClock;
 
   beforeEach(async () => {
     [asked, refused, pinned, known] = [[], [], [], true];
     policy = policyOf(["*.example.org"]);
     answers = [{ address: ADDRESS, ttl: 100_000 }];
+    clock = createManualClock();
+    lookingUp = Promise.resolve();
     resolver = await startResolver({
       address: "127.0.0.1",
-      lookUp: (name) => {
+      clock,
+      lookUp: async (name) => {
         asked.push(name);
-        return Promise.resolve(answers);
+        await lookingUp;
+        return answers;
       },
       askerOf: () => (known ? { policy, pin, refused: (name) => void refused.push(name) } : undefined),
     });
@@ -118,5 +126,69 @@ describe("the resolver of sandboxes", () => {
     socket.write(Buffer.concat([Buffer.from([0, message.length]), message]));
     await once(socket, "close");
     expect(asked).toEqual([]);
+  });
+
+  /** Sends a message so often without waiting for an answer, and then a plain one that is answered at once. */
+  const flood = async (message: Buffer, times: number): Promise<readonly Buffer[]> => {
+    const socket = createSocket("udp4");
+    const replies: Buffer[] = [];
+    socket.on("message", (reply: Buffer) => replies.push(reply));
+    for (let sent = 0; sent < times; sent += 1) {
+      await new Promise((resolve) => socket.send(message, resolver.ports.udp, "127.0.0.1", resolve));
+      // The socket's buffer is small: what overflows it never reaches the resolver.
+      if (sent % 50 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    for (let before = -1; before < replies.length + asked.length; ) {
+      before = replies.length + asked.length;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    socket.close();
+    return replies;
+  };
+
+  it("survives its end while names are looked up, and sends nothing then (F4)", async () => {
+    const slow = Promise.withResolvers<undefined>();
+    lookingUp = slow.promise;
+    const socket = createSocket("udp4");
+    const replies: Buffer[] = [];
+    socket.on("message", (reply: Buffer) => replies.push(reply));
+    socket.send(query("a.example.org"), resolver.ports.udp, "127.0.0.1");
+    const line = connect(resolver.ports.tcp, "127.0.0.1");
+    line.on("error", () => undefined);
+    const message = query("b.example.org");
+    line.write(Buffer.concat([Buffer.from([0, message.length]), message]));
+    while (asked.length < 2) await new Promise((resolve) => setImmediate(resolve));
+    await resolver[Symbol.asyncDispose]();
+    slow.resolve(undefined);
+    for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect([replies, pinned]).toEqual([[], []]);
+    socket.close();
+    resolver = await startResolver({
+      address: "127.0.0.1",
+      clock,
+      lookUp: () => lookingUp.then(() => []),
+      askerOf: () => undefined,
+    });
+  });
+
+  it("looks up a bounded number of names of one sandbox at a time (F17)", async () => {
+    const slow = Promise.withResolvers<undefined>();
+    lookingUp = slow.promise;
+    await flood(query("a.example.org"), 200);
+    expect(asked).toHaveLength(MAX_IN_FLIGHT);
+    slow.resolve(undefined);
+    lookingUp = Promise.resolve();
+    expect((await ask(query("a.example.org"))).rcode).toBe("NOERROR");
+  });
+
+  it("looks at a bounded number of questions of one sandbox in a second (F17)", async () => {
+    await flood(query("git.evil.com"), MAX_BURST + 300);
+    expect(refused.length).toBeLessThanOrEqual(MAX_BURST);
+    const before = refused.length;
+    await clock.advance(1000);
+    await flood(query("git.evil.com"), MAX_BURST);
+    expect(refused.length - before).toBeLessThanOrEqual(MAX_PER_SECOND + MAX_BURST - before);
+    await clock.advance(1000);
+    expect((await ask(query("a.example.org"))).rcode).toBe("NOERROR");
   });
 });

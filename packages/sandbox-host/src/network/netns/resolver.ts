@@ -1,8 +1,10 @@
 import { createSocket, type RemoteInfo } from "node:dgram";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
+import type { Clock } from "@turnbox/core";
 import packet, { type Answer } from "dns-packet";
 import { judgeAnswer, judgeName, normalizeName, type PolicyInForce } from "../policy.ts";
+import { AskerLimits } from "./asker-limits.ts";
 import type { ResolverPorts } from "./ruleset.ts";
 
 /** An address that a name has. */
@@ -22,6 +24,13 @@ export interface Asker {
   refused(destination: string, rule: string): void;
 }
 
+export interface ResolverOptions {
+  readonly address: string;
+  readonly lookUp: LookUp;
+  readonly askerOf: (source: string) => Asker | undefined;
+  readonly clock: Clock;
+}
+
 export interface Resolver extends AsyncDisposable {
   readonly ports: ResolverPorts;
 }
@@ -32,6 +41,7 @@ const MAX_ANSWERS = 16;
 const MAX_TTL_S = 300;
 const MAX_IN_FLIGHT = 256;
 const MAX_TCP_SOCKETS = 256;
+const MAX_TCP_SOCKETS_OF_ONE = 16;
 const TCP_IDLE_MS = 5_000;
 
 const RESPONSE = packet.RECURSION_DESIRED | packet.RECURSION_AVAILABLE;
@@ -42,43 +52,35 @@ const NOTIMP = 4;
 /**
  * The resolver of sandboxes. It answers A questions for names that the asker's policy allows, and AAAA ones with nothing;
  * nothing of any other question, nor of any other name, leaves the machine. An allowed name that leads to a private or
- * denied address is refused like an unknown one.
+ * denied address is refused like an unknown one. What a sandbox asks beyond its share is not answered. When it is disposed,
+ * no answer is under way any more, whatever the machine's resolvers still do.
  */
-export async function startResolver(options: {
-  readonly address: string;
-  readonly lookUp: LookUp;
-  readonly askerOf: (source: string) => Asker | undefined;
-}): Promise<Resolver> {
-  const { address, lookUp, askerOf } = options;
-  let inFlight = 0;
-
-  const answer = async (source: string, message: Buffer): Promise<Buffer | undefined> => {
-    const asker = askerOf(source);
-    const query = asker === undefined ? undefined : parseQuery(message);
-    if (asker === undefined || query === undefined) return undefined;
-    if (inFlight >= MAX_IN_FLIGHT) return encode(query, SERVFAIL);
-    inFlight += 1;
-    try {
-      return await resolveQuery(query, asker, lookUp);
-    } catch {
-      return encode(query, SERVFAIL);
-    } finally {
-      inFlight -= 1;
-    }
-  };
-
+export async function startResolver(options: ResolverOptions): Promise<Resolver> {
+  const { address } = options;
+  const closing = new AbortController();
+  const questions = new Questions(options, closing.signal);
   const udp = createSocket("udp4");
   udp.on("error", () => undefined);
   udp.on("message", (message: Buffer, from: RemoteInfo) => {
-    void answer(from.address, message).then((reply) => {
-      if (reply !== undefined) udp.send(reply, from.port, from.address, () => undefined);
-    });
+    questions
+      .answer(from.address, message)
+      .then((reply) => {
+        if (reply !== undefined && !closing.signal.aborted) udp.send(reply, from.port, from.address, () => undefined);
+      })
+      // An answer that cannot be sent is one that was lost on its way: the sandbox asks again.
+      .catch(() => undefined);
   });
   const sockets = new Set<Socket>();
   const tcp = createServer((socket) => {
+    const source = socket.remoteAddress ?? "";
+    const others = [...sockets].filter(({ remoteAddress }) => remoteAddress === source);
+    if (others.length >= MAX_TCP_SOCKETS_OF_ONE) {
+      socket.destroy();
+      return;
+    }
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
-    serveTcp(socket, (message) => answer(socket.remoteAddress ?? "", message));
+    serveTcp(socket, (message) => questions.answer(source, message));
   });
   tcp.maxConnections = MAX_TCP_SOCKETS;
   udp.bind({ address, port: 0, exclusive: true });
@@ -89,13 +91,74 @@ export async function startResolver(options: {
   return {
     ports: { udp: udp.address().port, tcp: (tcp.address() as AddressInfo).port },
     [Symbol.asyncDispose]: async () => {
+      closing.abort();
       for (const socket of sockets) socket.destroy();
       const closed = [once(udp, "close"), once(tcp, "close")];
       udp.close();
       tcp.close();
       await Promise.all(closed);
+      await questions.idle();
     },
   };
+}
+
+/** The questions that are being answered, within the bounds of all and of each sandbox. */
+class Questions {
+  readonly #options: ResolverOptions;
+  readonly #closing: AbortSignal;
+  readonly #limits: AskerLimits;
+  readonly #underWay = new Set<Promise<Buffer | undefined>>();
+
+  constructor(options: ResolverOptions, closing: AbortSignal) {
+    this.#options = options;
+    this.#closing = closing;
+    this.#limits = new AskerLimits(options.clock);
+  }
+
+  /** Undefined is no answer: to a stranger, to what is not a question, and when the resolver is closing. Never rejects. */
+  async answer(source: string, message: Buffer): Promise<Buffer | undefined> {
+    const asker = this.#options.askerOf(source);
+    if (asker === undefined || this.#closing.aborted || !this.#limits.begin(source)) return undefined;
+    const answering = this.#answerTo(asker, message);
+    this.#underWay.add(answering);
+    try {
+      return await answering;
+    } finally {
+      this.#underWay.delete(answering);
+      this.#limits.end(source);
+    }
+  }
+
+  async #answerTo(asker: Asker, message: Buffer): Promise<Buffer | undefined> {
+    const query = parseQuery(message);
+    if (query === undefined) return undefined;
+    try {
+      if (this.#underWay.size >= MAX_IN_FLIGHT) return encode(query, SERVFAIL);
+      const resolving = resolveQuery(query, asker, this.#options.lookUp, this.#closing);
+      return await Promise.race([resolving, aborted(this.#closing, resolving)]);
+    } catch {
+      return this.#closing.aborted ? undefined : encode(query, SERVFAIL);
+    }
+  }
+
+  /** Settles when no answer is under way; soon, when the resolver is closing. */
+  async idle(): Promise<void> {
+    await Promise.allSettled(this.#underWay);
+  }
+}
+
+/** Rejects when the signal aborts, unless the other one has settled. */
+async function aborted(signal: AbortSignal, other: Promise<unknown>): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const onAbort = (): void => {
+    reject(signal.reason as Error);
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  const forget = (): void => {
+    signal.removeEventListener("abort", onAbort);
+  };
+  other.then(forget, forget);
+  return await promise;
 }
 
 interface Query {
@@ -118,7 +181,7 @@ function parseQuery(message: Buffer): Query | undefined {
   }
 }
 
-async function resolveQuery(query: Query, asker: Asker, lookUp: LookUp): Promise<Buffer> {
+async function resolveQuery(query: Query, asker: Asker, lookUp: LookUp, closing: AbortSignal): Promise<Buffer> {
   const name = normalizeName(query.name);
   const verdict = judgeName(asker.policy, name);
   if (verdict.kind === "refused") {
@@ -135,6 +198,7 @@ async function resolveQuery(query: Query, asker: Asker, lookUp: LookUp): Promise
     else asker.refused(`${name} (${entry.address})`, "rule" in why ? why.rule : "");
   }
   if (open.length === 0) return encode(query, NXDOMAIN);
+  closing.throwIfAborted();
   await asker.pin(name, open);
   return encode(query, 0, open);
 }
@@ -177,6 +241,9 @@ function serveTcp(socket: Socket, answer: (message: Buffer) => Promise<Buffer | 
   socket.on("data", (chunk: Buffer) => {
     pending = Buffer.concat([pending, chunk]);
     socket.pause();
-    void take().finally(() => socket.resume());
+    take().then(
+      () => socket.resume(),
+      () => socket.destroy(),
+    );
   });
 }
