@@ -36,7 +36,7 @@ export function createDial(deps: {
       ended();
       throw thrown;
     });
-    void execution.exit.then(ended);
+    execution.exit.then(ended, ended);
     execution.stderr.resume();
     const stream = Duplex.from({ writable: execution.stdin, readable: execution.stdout });
     stream.on("error", () => undefined);

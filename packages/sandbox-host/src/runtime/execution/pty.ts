@@ -41,9 +41,10 @@ export function openPty({ command, args, env, cwd, size }: PtyRequest): Pty {
     });
   });
   let isOpen = true;
-  void ended.then(() => {
+  const close = (): void => {
     isOpen = false;
-  });
+  };
+  ended.then(close, close);
 
   function start() {
     try {

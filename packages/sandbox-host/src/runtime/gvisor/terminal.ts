@@ -95,9 +95,10 @@ async function awaitPid(
 ): Promise<number> {
   const { clock } = context;
   const seen = { ended: false };
-  void pty.ended.then(() => {
+  const onEnd = (): void => {
     seen.ended = true;
-  });
+  };
+  pty.ended.then(onEnd, onEnd);
   const deadlineMs = clock.monotonicMs() + START_DEADLINE_MS;
   for (;;) {
     const { ended } = seen;
