@@ -1,4 +1,5 @@
 export { type Aide, AideRefusal, createAide } from "./aide/aide.ts";
+export { JsonText } from "./aide/json-text.ts";
 export { type Clock, systemClock } from "./clock/clock.ts";
 export { setAlarm } from "./clock/alarm.ts";
 export { createDeadline, type Deadline, type DeadlineOptions } from "./clock/deadline.ts";

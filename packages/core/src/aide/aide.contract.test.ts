@@ -64,23 +64,55 @@ describe("an aide", () => {
     await using server = createServer((line) => {
       lines.push(line);
       line.once("data", (message: Buffer) => {
-        line.write(`half of ${message.toString()}`);
-        setTimeout(() => line.write(".\n"), 20);
+        line.write(`{"half of": "${message.toString()}`);
+        setTimeout(() => line.write('"}\n'), 20);
       });
     });
     await new Promise<void>((resolve) => server.listen(socketPath, resolve));
-    const answer = await aide.send(
-      { socketPath, message: "question", files: [{ path: filePath, mode: "w" }] },
-      (text) => text.endsWith("\n"),
-    );
-    expect(answer).toBe("half of question.\n");
+    const answer = await aide.send({ socketPath, message: "question", files: [{ path: filePath, mode: "w" }] });
+    expect(answer).toBe('{"half of": "question"}');
     await until(() => lines.every((line) => line.destroyed || line.readableEnded));
     expect(await readFile(filePath, "utf8")).toBe("");
   });
 
+  it.each([
+    ["garbage", "<html>", "no object"],
+    ["no end", `{"a":"${"x".repeat(100 * 1024 * 1024)}`, "too long"],
+  ])("closes a line on which %s comes back, and goes on", async (what, sent, expected) => {
+    const socketPath = join(directory, `socket-${what.replace(" ", "-")}`);
+    const lines: Socket[] = [];
+    await using server = createServer((line) => {
+      lines.push(line);
+      line.on("error", () => undefined);
+      line.resume();
+      line.write(sent);
+    });
+    await new Promise<void>((resolve) => server.listen(socketPath, resolve));
+    await expect(aide.send({ socketPath, message: "x", files: [] })).rejects.toThrow(expected);
+    await until(() => lines.every((line) => line.destroyed || line.readableEnded));
+    expect((await aide.run({ ...order, argv: ["true"] })?.ended)?.status).toBe(0);
+  });
+
+  it("closes a line on which nothing comes back when it is told to", async () => {
+    const socketPath = join(directory, "socket-silent");
+    const lines: Socket[] = [];
+    await using server = createServer((line) => {
+      lines.push(line);
+      line.on("error", () => undefined);
+      line.resume();
+    });
+    await new Promise<void>((resolve) => server.listen(socketPath, resolve));
+    const gaveUp = new AbortController();
+    const asked = aide.send({ socketPath, message: "x", files: [], signal: gaveUp.signal });
+    await until(() => lines.length === 1);
+    gaveUp.abort();
+    await expect(asked).rejects.toThrow("abort");
+    await until(() => lines.every((line) => line.destroyed || line.readableEnded));
+  });
+
   it("refuses to send what cannot be opened, or to nobody", async () => {
     const send = (socketPath: string, path: string): Promise<string> | undefined =>
-      aide.send({ socketPath, message: "x", files: [{ path, mode: "r" }] }, () => true);
+      aide.send({ socketPath, message: "x", files: [{ path, mode: "r" }] });
     await expect(send(join(directory, "nobody"), "/dev/null")).rejects.toMatchObject({ code: "ENOENT" });
     await expect(send(join(directory, "nobody"), "/nonexistent")).rejects.toBeInstanceOf(AideRefusal);
   });
@@ -111,7 +143,7 @@ describe("an aide", () => {
     for (const options of [{ perlPath: "/nonexistent" }, { arch: "vax" }]) {
       using none = createAide(options);
       expect(none.run({ ...order, argv: ["true"] })).toBeUndefined();
-      expect(none.send({ socketPath: "/x", message: "", files: [] }, () => true)).toBeUndefined();
+      expect(none.send({ socketPath: "/x", message: "", files: [] })).toBeUndefined();
     }
   });
 

@@ -4,6 +4,7 @@ import type { Readable, Writable } from "node:stream";
 import { getSystemErrorName } from "node:util";
 import { PERL } from "../process/perl.ts";
 import { encodeFrame, FrameReader } from "./aide-frame.ts";
+import { JsonText } from "./json-text.ts";
 import { AIDE_PROGRAM } from "./aide-program.ts";
 
 /** The number of sendmsg(2) in the kernel's tables; on other processors there is no aide. */
@@ -55,6 +56,14 @@ export interface SentFile {
   readonly mode: "r" | "w";
 }
 
+export interface AideMessage {
+  readonly socketPath: string;
+  readonly message: string;
+  readonly files: readonly SentFile[];
+  /** Closes the line, and rejects with its reason. */
+  readonly signal?: AbortSignal;
+}
+
 /**
  * A small process that does for the service what is dear or impossible for it. A `fork` of the service costs it
  * milliseconds, more the more memory it has, in which it does nothing else; one of the aide costs next to nothing. And Node
@@ -64,14 +73,11 @@ export interface Aide extends Disposable {
   /** Undefined where there is no aide on this machine, or none at the moment: nothing has been done. */
   run(this: void, spec: AideRun): AideProgram | undefined;
   /**
-   * Sends a message with open files to who listens on a socket, and answers with what comes back as soon as `isWhole` says
-   * so, or the line ends. Rejects like a program's end. Undefined where there is no aide.
+   * Sends a message with open files to who listens on a socket, and answers with the text of the JSON object that comes back,
+   * or with a part of it if the line ends. Rejects like a program's end, and if what comes back is no object, or too long.
+   * Undefined if there is no aide.
    */
-  send(
-    this: void,
-    request: { readonly socketPath: string; readonly message: string; readonly files: readonly SentFile[] },
-    isWhole: (text: string) => boolean,
-  ): Promise<string> | undefined;
+  send(this: void, request: AideMessage): Promise<string> | undefined;
 }
 
 interface Request {
@@ -149,28 +155,40 @@ export function createAide({ perlPath = PERL, arch = process.arch }: AideOptions
       return { ended: promise, kill };
     },
 
-    send: ({ socketPath, message, files }, isWhole) => {
+    send: ({ socketPath, message, files, signal }) => {
       const to = connect();
       if (to === undefined) return undefined;
       const { promise, resolve, reject } = Promise.withResolvers<string>();
-      let text = "";
+      const answer = new JsonText();
       const names = files.map(({ mode, path }) => `${mode}:${path}`);
+      const end = (line: "open" | "closed"): void => {
+        signal?.removeEventListener("abort", onAbort);
+        if (!to.requests.has(id)) return;
+        settle(to, id);
+        if (line === "open") to.child.stdin.write(encodeFrame([id, "close"]));
+      };
+      const onAbort = (): void => {
+        end("open");
+        reject(signal?.reason as Error);
+      };
       const id = ask(to, ["send", socketPath, message, ...names], {
         reject,
         onFrame: (kind, fields) => {
-          if (kind === "failed") {
-            settle(to, id);
-            reject(refusalOf(fields));
-            return;
-          }
           const [bytes = Buffer.alloc(0)] = fields;
-          text += bytes.toString("utf8");
-          if (bytes.length > 0 && !isWhole(text)) return;
-          settle(to, id);
-          if (bytes.length > 0) to.child.stdin.write(encodeFrame([id, "close"]));
-          resolve(text);
+          const isOver = kind === "failed" || bytes.length === 0;
+          try {
+            if (!isOver && !answer.add(bytes)) return;
+            end(isOver ? "closed" : "open");
+            if (kind === "failed") reject(refusalOf(fields));
+            else resolve(answer.text());
+          } catch (thrown) {
+            end("open");
+            reject(thrown as Error);
+          }
         },
       });
+      signal?.addEventListener("abort", onAbort, { once: true });
+      if (signal?.aborted === true) onAbort();
       return promise;
     },
 

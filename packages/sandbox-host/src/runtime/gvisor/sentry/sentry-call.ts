@@ -1,6 +1,7 @@
 import { connect } from "node:net";
+import { JsonText } from "@turnbox/core";
 
-/** The sentry has answered that it does not do what was asked for; its own words. */
+/** The sentry has answered that it does not do what was asked for, in its own words, or with what is no answer. */
 export class SentryRefusal extends Error {}
 
 /** The sentry cannot be reached, or went away before it answered. */
@@ -22,13 +23,17 @@ export async function callSentry({ socketPath, method, arg }: SentryCall, signal
     reject(signal.reason as Error);
   };
   signal.addEventListener("abort", onAbort, { once: true });
-  let text = "";
-  line.setEncoding("utf8");
-  line.on("data", (chunk: string) => {
-    text += chunk;
-    const answer = readAnswer(text);
-    if (answer?.kind === "result") resolve(answer.result);
-    if (answer?.kind === "refusal") reject(new SentryRefusal(answer.why));
+  const text = new JsonText();
+  line.on("data", (piece: Buffer) => {
+    try {
+      if (!text.add(piece)) return;
+      const answer = readAnswer(text.text());
+      if (answer?.kind === "result") resolve(answer.result);
+      else reject(new SentryRefusal(answer?.why ?? "the answer cannot be read"));
+    } catch (cause) {
+      reject(new SentryRefusal("the answer cannot be read", { cause }));
+    }
+    line.destroy();
   });
   line.once("error", (cause) => {
     reject(new SentryGone("the sentry cannot be reached", { cause }));
@@ -49,11 +54,14 @@ export type SentryAnswer =
   | { readonly kind: "result"; readonly result: unknown }
   | { readonly kind: "refusal"; readonly why: string };
 
-/** What the sentry has said; undefined where it has not said all of it yet. */
+const MAX_WHY_CHARACTERS = 4096;
+
+/** What the sentry has said; undefined if it is no answer, or not all of one. */
 export function readAnswer(text: string): SentryAnswer | undefined {
   try {
     const { success, err, result } = JSON.parse(text) as { success?: unknown; err?: unknown; result?: unknown };
-    return success === true ? { kind: "result", result } : { kind: "refusal", why: String(err) };
+    if (success === true) return { kind: "result", result };
+    return { kind: "refusal", why: typeof err === "string" ? err.slice(0, MAX_WHY_CHARACTERS) : "no reason given" };
   } catch {
     return undefined;
   }

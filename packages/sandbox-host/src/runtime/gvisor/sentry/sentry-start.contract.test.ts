@@ -18,7 +18,7 @@ function createMortalAide(): Aide & { die(): void } {
   return {
     ...aide,
     run: (spec) => (isDead ? undefined : aide.run(spec)),
-    send: (request, isWhole) => (isDead ? undefined : aide.send(request, isWhole)),
+    send: (request) => (isDead ? undefined : aide.send(request)),
     die: () => {
       isDead = true;
     },

@@ -43,7 +43,8 @@ export async function startInSentry(
     mode: index === 0 ? ("r" as const) : ("w" as const),
   }));
   using patience = createDeadline({ clock, ms: request.deadlineMs, signal: request.signal });
-  const asked = aide.send({ socketPath: request.socketPath, message, files }, (text) => readAnswer(text) !== undefined);
+  const { socketPath } = request;
+  const asked = aide.send({ socketPath, message, files, signal: patience.signal });
   const start = asked === undefined ? ({ kind: "not_asked" } as const) : await answered(asked, patience.signal);
   if (start.kind === "running") return { ...start, stdio: ends.stdio };
   ends.destroyStreams();
@@ -72,11 +73,12 @@ async function answered(asked: Promise<string>, patience: AbortSignal): Promise<
   }
 }
 
-/** A line that ends without an answer is that of a sentry that died, or is dying. */
+/** A line that ends without an answer is that of a sentry that died, or is dying; one without a pid of a broken one. */
 function toStart(text: string): Answered {
   const answer = readAnswer(text);
-  if (answer === undefined) return { kind: "abandoned" };
-  return answer.kind === "result"
-    ? { kind: "running", pid: Number(answer.result) }
-    : { kind: "failed", why: answer.why };
+  if (answer?.kind === "refusal") return { kind: "failed", why: answer.why };
+  const pid = answer?.result;
+  return typeof pid === "number" && Number.isSafeInteger(pid) && pid > 0
+    ? { kind: "running", pid }
+    : { kind: "abandoned" };
 }

@@ -1,0 +1,60 @@
+/** More than any answer of a sentry is long. */
+export const MAX_JSON_TEXT_BYTES = 8 * 1024 * 1024;
+
+const [QUOTE, BACKSLASH, OPEN, CLOSE, OPEN_LIST, CLOSE_LIST] = [...'"\\{}[]'].map((character) =>
+  character.charCodeAt(0),
+);
+const SPACES: ReadonlySet<number | undefined> = new Set([..." \t\r\n"].map((character) => character.charCodeAt(0)));
+
+/**
+ * The text of one JSON object that comes in pieces on a line which stays open. Each byte is looked at once, so that a peer
+ * that sends many small pieces, or no end, costs no more than its bytes.
+ */
+export class JsonText {
+  readonly #parts: Buffer[] = [];
+  #bytes = 0;
+  #depth = 0;
+  #place: "before" | "inside" | "string" | "escape" | "after" = "before";
+
+  /** Takes the next bytes; whether the object has ended. Throws if they begin no object, or are too many. */
+  add(piece: Buffer): boolean {
+    this.#bytes += piece.length;
+    if (this.#bytes > MAX_JSON_TEXT_BYTES) throw new Error("the answer is too long");
+    for (let at = 0; at < piece.length; at += 1) {
+      this.#step(piece[at]);
+      if (this.#place === "after") {
+        this.#parts.push(piece.subarray(0, at + 1));
+        return true;
+      }
+    }
+    this.#parts.push(piece);
+    return false;
+  }
+
+  /** What has come, up to the end of the object. */
+  text(): string {
+    return Buffer.concat(this.#parts).toString("utf8");
+  }
+
+  #step(byte: number | undefined): void {
+    if (this.#place === "escape") this.#place = "string";
+    else if (this.#place === "string") {
+      if (byte === BACKSLASH) this.#place = "escape";
+      else if (byte === QUOTE) this.#place = "inside";
+    } else if (byte === QUOTE && this.#place === "inside") this.#place = "string";
+    else if (byte === OPEN || (byte === OPEN_LIST && this.#place === "inside")) this.#open();
+    else if (this.#place === "before") {
+      if (!SPACES.has(byte)) throw new Error("the answer is no object");
+    } else if (byte === CLOSE || byte === CLOSE_LIST) this.#close();
+  }
+
+  #open(): void {
+    this.#depth += 1;
+    this.#place = "inside";
+  }
+
+  #close(): void {
+    this.#depth -= 1;
+    if (this.#depth === 0) this.#place = "after";
+  }
+}
