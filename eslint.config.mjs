@@ -43,6 +43,9 @@ const clockRules = {
   ],
 };
 
+/** A rejection without a handler ends a service, and `void` is no handler. */
+const promiseRules = { "@typescript-eslint/no-floating-promises": ["error", { ignoreVoid: false }] };
+
 const environmentRule = [
   "error",
   {
@@ -106,7 +109,7 @@ export default defineConfig(
       "@typescript-eslint/dot-notation": "off",
     },
   },
-  { files: PRODUCT, rules: { ...clockRules, "no-restricted-syntax": environmentRule } },
+  { files: PRODUCT, rules: { ...clockRules, ...promiseRules, "no-restricted-syntax": environmentRule } },
   {
     files: ["packages/*/src/config.ts", "packages/*/src/main.ts", "packages/client/src/cli/**/*.ts"],
     rules: { "no-restricted-syntax": "off" },
@@ -118,6 +121,8 @@ export default defineConfig(
       "no-restricted-globals": "off",
       "no-restricted-imports": "off",
       "no-restricted-syntax": "off",
+      // In a test it ends the test, which is what it is for.
+      "@typescript-eslint/no-floating-promises": ["error", { ignoreVoid: true }],
     },
   },
   {

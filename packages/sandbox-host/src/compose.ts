@@ -114,7 +114,11 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   );
   if (runtime.isolation === "none") log.warn("runtime none: tools run on this machine WITHOUT ISOLATION");
   log.info({ storage: storage.kind, runtime: runtime.kind, runtimeVersion: version }, "backends are open");
-  if (runtime.kind === "gvisor") void tellMembarrier({ runner, log }, call);
+  if (runtime.kind === "gvisor") {
+    tellMembarrier({ runner, log }, call).catch((err: unknown) => {
+      log.warn({ err }, "whether runsc starts without membarrier is not known");
+    });
+  }
 
   const boot = await readBoot(records, options.bootId);
   const events = createSessionEvents({ clock });

@@ -102,7 +102,11 @@ export class Http2Line {
       if (!isOver) wait();
     };
     const wait = (): void => {
-      turnOff = setAlarm(this.#clock, this.#times.pingIntervalMs - this.#silentMs(), () => void look());
+      turnOff = setAlarm(this.#clock, this.#times.pingIntervalMs - this.#silentMs(), () => {
+        look().catch((thrown: unknown) => {
+          this.end(thrown as Error);
+        });
+      });
     };
     let turnOff = (): void => undefined;
     this.#endWatch = () => {

@@ -33,7 +33,8 @@ export function guardStream<T>(source: AsyncIterable<T>, { signal, onEnd }: Stre
   };
   const onAbort = (): void => {
     rejectPending?.(signal.reason);
-    void close();
+    // It does not fail: the source's own failure is left to it.
+    close().catch(() => undefined);
   };
   if (signal.aborted) onAbort();
   else signal.addEventListener("abort", onAbort, { once: true });

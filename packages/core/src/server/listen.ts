@@ -143,10 +143,13 @@ function createPlainServer({ http1, http2, table, limits }: Sides): Server {
     // A peer that resets its connection is no event of ours.
     socket.on("error", () => undefined);
     if (!table.add(socket)) return;
-    void detectProtocol(socket, limits.firstBytesMs).then((version) => {
-      if (version === "http2") http2.accept(socket);
-      else if (version === "http1") http1.accept(socket);
-    });
+    detectProtocol(socket, limits.firstBytesMs)
+      .then((version) => {
+        if (version === "http2") http2.accept(socket);
+        else if (version === "http1") http1.accept(socket);
+      })
+      // What cannot be served is closed; the peer sees it.
+      .catch(() => socket.destroy());
   });
 }
 

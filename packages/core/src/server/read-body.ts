@@ -60,11 +60,15 @@ class BodyReader implements AsyncIterator<Uint8Array> {
   }
 
   return(): Promise<IteratorResult<Uint8Array>> {
+    this.#end();
+    return Promise.resolve(OVER);
+  }
+
+  #end(): void {
     this.#settle(({ resolve }) => {
       resolve(OVER);
     });
     this.#stopListening();
-    return Promise.resolve(OVER);
   }
 
   /** Answers who asked, where there is something to say. */
@@ -81,7 +85,7 @@ class BodyReader implements AsyncIterator<Uint8Array> {
         resolve({ done: false, value: piece });
       });
     } else if (this.#source.readableEnded) {
-      void this.return();
+      this.#end();
     } else if (this.#source.destroyed) {
       this.#fail(this.#source.errored ?? new ConnectError("the request's body broke off", Code.Canceled));
     }

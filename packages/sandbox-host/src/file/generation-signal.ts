@@ -28,7 +28,10 @@ export function generationSignal(
       );
     }
   };
-  void listen();
+  listen().catch((thrown: unknown) => {
+    // Without events a change would go unnoticed: the stream ends now.
+    changed.abort(thrown);
+  });
   return {
     signal: all,
     [Symbol.dispose]: () => {

@@ -126,6 +126,8 @@ export function createOutputJournal({ pathOf, makeRoom }: JournalOptions): Outpu
     unsaved += 1;
     saving = saving
       .then(() => save(full))
+      // A segment whose file cannot be removed is missing all the same.
+      .catch(() => undefined)
       .then(() => {
         unsaved -= 1;
         releaseTool();
@@ -184,7 +186,7 @@ export function createOutputJournal({ pathOf, makeRoom }: JournalOptions): Outpu
       state = "ended";
       changed();
       releaseTool();
-      void saving.then(() => {
+      saving = saving.then(() => {
         for (const number of saved) segments.get(number)?.release();
       });
     },

@@ -105,7 +105,8 @@ export function createToolOutputs(deps: {
     begin: (session, callId) => {
       const place = placeOf(session, callId);
       const before = kept.get(place);
-      if (before !== undefined) void remove(place, before);
+      // A file that stays is removed with the directory.
+      if (before !== undefined) remove(place, before).catch(() => undefined);
       const serial = files++;
       const one: Kept = {
         token: session.row.token,

@@ -47,7 +47,8 @@ export function createSpinner({ stream, clock, signal, charset, text }: SpinnerO
       // What is longer than the line would go on in the next one, which is not cleared.
       return cutToWidth(whole, { width: columnsOf(stream) - 1, mark: "" });
     };
-    void spin({ stream, clock, signal: ending.signal, line });
+    // A line that cannot be drawn is no reason to end what it tells of.
+    spin({ stream, clock, signal: ending.signal, line }).catch(() => undefined);
   }
   return {
     say: (next) => {

@@ -29,7 +29,7 @@ export async function* watchSandboxes(
   const bell = createBell();
   try {
     for (const host of await listenable(server, signal))
-      void listen(host, { server, invocation, signal, ring: bell.ring });
+      listen(host, { server, invocation, signal, ring: bell.ring }).catch(bell.ring);
     for (;;) {
       bell.reset();
       const { sandboxes, unreachableInstances } = await listSandboxes(server, { labels, signal });

@@ -23,7 +23,10 @@ export const runLocalBash: ToolSet<LocalPlace>["bash"] = async (place, params, c
     { signal: call.signal },
   );
   command.stdin.end();
-  void command.ended.then(() => killGroup(command.pid));
+  const endGroup = (): void => {
+    killGroup(command.pid);
+  };
+  command.ended.then(endGroup, endGroup);
   try {
     const outputs = await Promise.all([drain(command.stdout, "stdout", call), drain(command.stderr, "stderr", call)]);
     const exit = await command.exit;

@@ -85,11 +85,13 @@ export function createSessionTable(options: SessionTableOptions): SessionTable {
   };
 
   const endAside = (session: Session): void => {
-    const ending = session.end().catch((thrown: unknown) => {
-      onProblem(`a session did not end well: ${String(thrown)}`);
-    });
+    const ending = session
+      .end()
+      .catch((thrown: unknown) => {
+        onProblem(`a session did not end well: ${String(thrown)}`);
+      })
+      .finally(() => endings.delete(ending));
     endings.add(ending);
-    void ending.finally(() => endings.delete(ending));
   };
 
   const sweep = async (): Promise<void> => {

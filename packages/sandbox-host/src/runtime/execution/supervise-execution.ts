@@ -52,6 +52,13 @@ export function superviseExecution(subject: SupervisedProcess): Execution {
     });
     await treeEnd;
   };
+  /** Readers have a while for what is there already. */
+  const limitOutput = (): void => {
+    const end = (): void => {
+      outputLimit.abort();
+    };
+    clock.sleep(READER_GRACE_MS, { signal: settled.signal }).then(end, end);
+  };
   const killAndReap = async (): Promise<void> => {
     stdout.hold();
     stderr.hold();
@@ -60,9 +67,7 @@ export function superviseExecution(subject: SupervisedProcess): Execution {
     await Promise.race([ended, quietly(clock.sleep(COMMAND_GRACE_MS, { signal: limit.signal }))]);
     limit.abort();
     command.kill();
-    void quietly(clock.sleep(READER_GRACE_MS, { signal: settled.signal })).then(() => {
-      outputLimit.abort();
-    });
+    limitOutput();
   };
 
   const enforceDeadline = async (): Promise<void> => {
@@ -88,11 +93,7 @@ export function superviseExecution(subject: SupervisedProcess): Execution {
     // A verdict is told when it is true of the whole tree. At the deadline, its enforcement is on the way to that already.
     if (verdict !== undefined) await (verdict.kind === "timed_out" ? enforcing : quietly(endTree()));
     const result = verdict ?? (await subject.judge(exit));
-    if (result.kind !== "exited") {
-      void quietly(clock.sleep(READER_GRACE_MS, { signal: settled.signal })).then(() => {
-        outputLimit.abort();
-      });
-    }
+    if (result.kind !== "exited") limitOutput();
     await Promise.all([stdout.drain(outputLimit.signal), stderr.drain(outputLimit.signal)]);
     await Promise.race([Promise.all([stdout.consumed, stderr.consumed]), aborted(outputLimit.signal)]);
     settled.abort(SETTLED);

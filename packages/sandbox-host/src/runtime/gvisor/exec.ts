@@ -173,9 +173,13 @@ type StartOutcome = { readonly kind: "running"; readonly pid: number } | { reado
 
 async function awaitPid({ clock }: GvisorContext, { command, pidPath, signal }: Awaited): Promise<StartOutcome> {
   const seen: { end?: CommandExit } = {};
-  void command.ended.then((exit) => {
-    seen.end = exit;
-  });
+  command.ended.then(
+    (exit) => {
+      seen.end = exit;
+    },
+    // How it ended is not known; without a pid its start has failed by the deadline.
+    () => undefined,
+  );
   const deadlineMs = clock.monotonicMs() + START_DEADLINE_MS;
   for (;;) {
     // In this order: a process that ended at once has left its pid before.

@@ -92,6 +92,9 @@ const GREETING_MS = 10_000;
 /** How long a shell may take to notice the end of its input. */
 const END_MS = 1000;
 
+/** What waits for later calls is made and ended beside them: a call that finds none starts a shell of its own. */
+const ignoreFailure = (): void => undefined;
+
 export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
   const { start, record, isRunning, clock, perContainer } = options;
   const rooms = new Map<string, Room>();
@@ -146,16 +149,17 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
     const turnOff = setAlarm(clock, IDLE_MS, () => {
       idleAlarms.delete(slot);
       room.wanted = perContainer;
-      void options.awake(id, () => endIdle(room, slot));
+      options.awake(id, () => endIdle(room, slot)).catch(ignoreFailure);
     });
     idleAlarms.set(slot, turnOff);
-    void slot.process.command.ended.then(() => {
+    const forget = (): void => {
       turnOff();
       idleAlarms.delete(slot);
       if (!remove(room, slot)) return;
       close(slot);
       slot.process.release();
-    });
+    };
+    slot.process.command.ended.then(forget, forget).catch(ignoreFailure);
   };
 
   /** In a directory that is always there: a call changes to its own. */
@@ -196,10 +200,13 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
   const refillSoon = async (id: string, room: Room): Promise<void> => {
     if (room.refill === "due") return;
     room.refill = "due";
-    do await clock.sleep(REFILL_DELAY_MS);
-    while (clock.monotonicMs() - room.calledAtMs < REFILL_DELAY_MS || room.making.size > 0);
-    await options.calm();
-    room.refill = "none";
+    try {
+      do await clock.sleep(REFILL_DELAY_MS);
+      while (clock.monotonicMs() - room.calledAtMs < REFILL_DELAY_MS || room.making.size > 0);
+      await options.calm();
+    } finally {
+      room.refill = "none";
+    }
     if (rooms.get(id) === room && room.expects === "calls") await refill(id, room);
   };
 
@@ -233,7 +240,7 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
     room.calledAtMs = nowMs;
     if (isHurried && room.waiting.length === 0 && room.wanted > 0) {
       room.wanted = Math.min(room.wanted + 1, MAX_WANTED);
-      void refill(id, room, 1);
+      refill(id, room, 1).catch(ignoreFailure);
     }
     await refillSoon(id, room);
   };
@@ -244,9 +251,9 @@ export function createShellSlots(options: ShellSlotsOptions): ShellSlots {
       if (call === undefined) return undefined;
       const room = roomOf(id);
       const coming = find(id, room, call);
-      void provide(id, room, call);
+      provide(id, room, call).catch(ignoreFailure);
       const found = await coming;
-      if (found !== undefined && signal.aborted) void end(found.slot);
+      if (found !== undefined && signal.aborted) end(found.slot).catch(ignoreFailure);
       signal.throwIfAborted();
       if (found === undefined) return undefined;
       const { slot, script } = found;

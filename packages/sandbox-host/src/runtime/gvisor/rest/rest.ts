@@ -72,7 +72,10 @@ export function createRest({ clock, afterMs, inspect, prepare, freeze, thaw }: R
     if (!isOpen || entry.turnOff !== undefined) return;
     entry.turnOff = setAlarm(clock, ms, () => {
       entry.turnOff = undefined;
-      void settle(id, entry);
+      // What cannot be looked at now stays awake, and is looked at later.
+      settle(id, entry).catch(() => {
+        plan(id, entry, LOOK_AGAIN_MS);
+      });
     });
   };
   const leave = (id: string, entry: Entry, kind: "use" | "look"): void => {
