@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { SandboxError } from "@turnbox/core";
+import { createManualClock } from "@turnbox/core/testing";
 import { createLane, type LaneLimits } from "./lane.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 
@@ -13,6 +14,7 @@ interface FakeWorker extends WorkerProcess {
 const NO_SIGNAL = { signal: new AbortController().signal };
 
 function laneOf(limits: Partial<LaneLimits> = {}) {
+  const clock = createManualClock();
   const workers: FakeWorker[] = [];
   const start = (): Promise<WorkerProcess> => {
     const gone = Promise.withResolvers<null>();
@@ -34,7 +36,8 @@ function laneOf(limits: Partial<LaneLimits> = {}) {
     workers.push(worker);
     return Promise.resolve(worker);
   };
-  return { lane: createLane(start, { warm: 2, max: 3, maxWaiting: 4, ...limits }), workers };
+  const all = { warm: 2, usual: limits.max ?? 3, max: 3, maxWaiting: 4, ...limits };
+  return { lane: createLane(start, all, clock), workers, clock };
 }
 
 const reasonOf = (promise: Promise<unknown>): Promise<string> =>
@@ -66,7 +69,7 @@ describe("the workers of a lane", () => {
   });
 
   it("are used again, and only as many as are to be kept warm stay", async () => {
-    const { lane, workers } = laneOf();
+    const { lane, workers } = laneOf({ max: 4 });
     const first = await lane.take("a", NO_SIGNAL);
     first.release();
     const second = await lane.take("a", NO_SIGNAL);
@@ -76,7 +79,7 @@ describe("the workers of a lane", () => {
     expect(lane.stats()).toMatchObject({ idle: 2, busy: 0, left: 1 });
   });
 
-  it("leave one to the others where one root asks for all", async () => {
+  it("leave one to the others where one key asks for all", async () => {
     const { lane } = laneOf();
     const hungry = Array.from({ length: 4 }, () => lane.take("hungry", NO_SIGNAL));
     await settled();
@@ -102,7 +105,7 @@ describe("the workers of a lane", () => {
   });
 
   it("refuse jobs beyond those that may wait, and forget one whose caller goes", async () => {
-    const { lane } = laneOf({ max: 1, maxWaiting: 1 });
+    const { lane } = laneOf({ max: 1, maxWaiting: 3 });
     const first = await lane.take("a", NO_SIGNAL);
     const leave = new AbortController();
     const waiting = reasonOf(lane.take("a", { signal: leave.signal }));
@@ -111,6 +114,35 @@ describe("the workers of a lane", () => {
     expect(await waiting).toBe("CANCELLED");
     first.release();
     expect(lane.stats()).toMatchObject({ busy: 0, waiting: 0, idle: 1 });
+  });
+
+  it("are more than usual only where a job has waited for a moment, which is then of the key that holds least", async () => {
+    const { lane, workers, clock } = laneOf({ warm: 0, usual: 2, max: 16, maxWaiting: 100 });
+    const hungry = Array.from({ length: 9 }, () => lane.take("hungry", NO_SIGNAL));
+    await settled();
+    expect(lane.stats()).toMatchObject({ busy: 2, waiting: 7 });
+    const other = lane.take("other", NO_SIGNAL);
+    await clock.advance(99);
+    expect(workers).toHaveLength(2);
+    await clock.advance(1);
+    await settled();
+    expect((await other).worker).toBe(workers[2]);
+    for (let moment = 0; moment < 10; moment += 1) await clock.advance(100).then(settled);
+    // Half of them, less what the other one has.
+    expect(lane.stats()).toMatchObject({ busy: 9, waiting: 1 });
+    (await other).release();
+    for (const lease of hungry) (await lease).release();
+    expect(lane.stats()).toMatchObject({ busy: 0, waiting: 0 });
+  });
+
+  it("are waited for by each key in its share of the places", async () => {
+    const { lane } = laneOf({ max: 2, maxWaiting: 8 });
+    const hungry = Array.from({ length: 10 }, () => reasonOf(lane.take("hungry", NO_SIGNAL)));
+    await settled();
+    expect(lane.stats()).toMatchObject({ busy: 1, waiting: 4 });
+    expect((await Promise.all(hungry.slice(5))).every((reason) => reason === "OVERLOADED")).toBe(true);
+    const other = await lane.take("other", NO_SIGNAL);
+    other.release();
   });
 
   it("end with the lane, and nobody waits on", async () => {

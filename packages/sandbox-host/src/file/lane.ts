@@ -1,10 +1,14 @@
-import { SandboxError } from "@turnbox/core";
+import { type Clock, SandboxError, setAlarm, systemClock } from "@turnbox/core";
+import { FairQueue } from "../share/fair-queue.ts";
+import { Shares } from "../share/shares.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 
 /** How many workers there are for one kind of work. */
 export interface LaneLimits {
   /** Idle workers that are kept for the next job. */
   readonly warm: number;
+  /** As many are started as soon as they are wanted; a job has to wait a moment before there are more. */
+  readonly usual: number;
   readonly max: number;
   /** Jobs that wait for a worker; more are refused. */
   readonly maxWaiting: number;
@@ -28,19 +32,19 @@ export interface LaneStats {
 }
 
 /**
- * The workers of one kind of work. Jobs on one root never take all of them, so a session whose files hang or that asks
- * for too much leaves one to the others. A killed worker that does not die is left behind and counted; its place is free.
+ * The workers of one kind of work. `shareKey` says for whom a job is: the keys share workers and places to wait by the rule
+ * of `Shares`, and the key that holds least goes first, so one whose files hang or that asks for too much leaves enough to
+ * the others. A killed worker that does not die is left behind and counted; its place is free.
  */
 export interface Lane extends AsyncDisposable {
   /** A worker that is free now. None where `take` would refuse. */
-  free(root: string): Lease | undefined;
+  free(shareKey: string): Lease | undefined;
   /** Waits for a worker. `OVERLOADED` where too many wait, `STORAGE_UNAVAILABLE` where too many were left behind. */
-  take(root: string, call: { readonly signal: AbortSignal }): Promise<Lease>;
+  take(shareKey: string, call: { readonly signal: AbortSignal }): Promise<Lease>;
   stats(): LaneStats;
 }
 
 interface Waiter {
-  readonly root: string;
   readonly resolve: (lease: Lease) => void;
   readonly reject: (thrown: unknown) => void;
 }
@@ -48,20 +52,24 @@ interface Waiter {
 const MAX_LEFT = 64;
 /** Starting one takes the machine more than most jobs: a worker that becomes free meanwhile serves the next as well. */
 const MAX_STARTING = 2;
+/** How long a job waits before the usual workers are taken to be held up by others. */
+const PATIENCE_MS = 100;
 /** A worker is replaced after so many jobs, whatever it may have piled up. */
 const MAX_JOBS = 10_000;
 
-export function createLane(start: () => Promise<WorkerProcess>, limits: LaneLimits): Lane {
+export function createLane(start: () => Promise<WorkerProcess>, limits: LaneLimits, clock: Clock = systemClock): Lane {
   const idle: WorkerProcess[] = [];
-  const waiting: Waiter[] = [];
-  const busyOf = new Map<string, number>();
+  const waiting = new FairQueue<Waiter>();
+  const shares = new Shares(limits.max);
   const jobsOf = new WeakMap<WorkerProcess, number>();
   const left = new Set<WorkerProcess>();
   const busy = new Set<WorkerProcess>();
   let starting = 0;
   let isClosed = false;
-  const maxPerRoot = Math.max(1, limits.max - 1);
-  const hasRoom = (root: string): boolean => (busyOf.get(root) ?? 0) < maxPerRoot;
+  let turnOff: (() => void) | undefined;
+  /** Workers and places to wait, together: a key that waits for all it can leaves room for others that come to wait. */
+  const mayWait = (key: string): boolean =>
+    shares.hasRoom(key, { own: waiting.sizeOf(key), all: waiting.size - limits.maxWaiting });
 
   const discard = (worker: WorkerProcess): void => {
     left.add(worker);
@@ -85,29 +93,30 @@ export function createLane(start: () => Promise<WorkerProcess>, limits: LaneLimi
       },
       (thrown: unknown) => {
         starting -= 1;
-        waiting.shift()?.reject(thrown);
+        const key = waiting.nextKey(shares);
+        if (key === undefined) return;
+        waiting.shift(key)?.reject(thrown);
+        dispatch();
       },
     );
   };
 
-  const leaseOf = (worker: WorkerProcess, root: string): Lease => {
+  const leaseOf = (worker: WorkerProcess, key: string): Lease => {
     let isOver = false;
     const end = (keep: boolean): void => {
       if (isOver) return;
       isOver = true;
       busy.delete(worker);
-      const others = (busyOf.get(root) ?? 1) - 1;
-      if (others === 0) busyOf.delete(root);
-      else busyOf.set(root, others);
+      shares.leave(key);
       const jobs = (jobsOf.get(worker) ?? 0) + 1;
       jobsOf.set(worker, jobs);
-      const isWanted = waiting.length > 0 || idle.length < limits.warm;
+      const isWanted = waiting.size > 0 || idle.length < limits.warm;
       if (keep && isWanted && jobs < MAX_JOBS && !isClosed) idle.push(worker);
       else discard(worker);
       dispatch();
     };
     busy.add(worker);
-    busyOf.set(root, (busyOf.get(root) ?? 0) + 1);
+    shares.take(key);
     return {
       worker,
       release: () => {
@@ -121,46 +130,49 @@ export function createLane(start: () => Promise<WorkerProcess>, limits: LaneLimi
 
   const dispatch = (): void => {
     while (!isClosed) {
-      const at = waiting.findIndex(({ root }) => hasRoom(root));
-      const waiter = waiting[at];
-      if (waiter === undefined) return;
+      const key = waiting.nextKey(shares);
+      if (key === undefined) return;
       const worker = idle.pop();
       if (worker === undefined) {
-        const wanted = Math.min(waiting.length, limits.max - busy.size, MAX_STARTING);
-        while (starting < wanted) startOne();
+        startUpTo(limits.usual);
+        if (starting === 0) turnOff ??= setAlarm(clock, PATIENCE_MS, startMore);
         return;
       }
-      waiting.splice(at, 1);
-      waiter.resolve(leaseOf(worker, waiter.root));
+      waiting.shift(key)?.resolve(leaseOf(worker, key));
     }
   };
+  const startUpTo = (count: number): void => {
+    const wanted = Math.min(waiting.size, count - busy.size, MAX_STARTING);
+    while (starting < wanted) startOne();
+  };
+  const startMore = (): void => {
+    turnOff = undefined;
+    if (!isClosed && idle.length === 0 && waiting.nextKey(shares) !== undefined) startUpTo(limits.max);
+  };
 
-  const free = (root: string): Lease | undefined => {
-    const isOpen = !isClosed && left.size < MAX_LEFT && waiting.length === 0;
-    const worker = isOpen && hasRoom(root) ? idle.pop() : undefined;
-    return worker === undefined ? undefined : leaseOf(worker, root);
+  const free = (key: string): Lease | undefined => {
+    const isOpen = !isClosed && left.size < MAX_LEFT && waiting.size === 0;
+    const worker = isOpen && shares.hasRoom(key) ? idle.pop() : undefined;
+    return worker === undefined ? undefined : leaseOf(worker, key);
   };
 
   return {
     free,
-    take: async (root, { signal }) => {
+    take: async (shareKey, { signal }) => {
       signal.throwIfAborted();
       if (isClosed) throw new SandboxError("SHUTTING_DOWN", "the host is stopping");
-      if (waiting.length >= limits.maxWaiting + limits.max - busy.size)
-        throw new SandboxError("OVERLOADED", "too many file operations wait");
+      if (!mayWait(shareKey)) throw new SandboxError("OVERLOADED", "too many file operations wait");
       if (left.size >= MAX_LEFT) {
         throw new SandboxError("STORAGE_UNAVAILABLE", "too many file operations hang", { admitted: "no" });
       }
-      const found = free(root);
+      const found = free(shareKey);
       if (found !== undefined) return found;
       return await new Promise<Lease>((resolve, reject) => {
         const onAbort = (): void => {
-          const at = waiting.indexOf(waiter);
-          if (at >= 0) waiting.splice(at, 1);
+          waiting.remove(shareKey, waiter);
           reject(SandboxError.from(signal.reason));
         };
         const waiter: Waiter = {
-          root,
           resolve: (lease) => {
             signal.removeEventListener("abort", onAbort);
             resolve(lease);
@@ -170,16 +182,17 @@ export function createLane(start: () => Promise<WorkerProcess>, limits: LaneLimi
             reject(SandboxError.from(thrown));
           },
         };
-        waiting.push(waiter);
+        waiting.push(shareKey, waiter);
         signal.addEventListener("abort", onAbort, { once: true });
         dispatch();
       });
     },
-    stats: () => ({ idle: idle.length, busy: busy.size, waiting: waiting.length, left: left.size }),
+    stats: () => ({ idle: idle.length, busy: busy.size, waiting: waiting.size, left: left.size }),
     [Symbol.asyncDispose]: async () => {
       isClosed = true;
       const stopped = new SandboxError("SHUTTING_DOWN", "the host is stopping");
-      for (const waiter of waiting.splice(0)) waiter.reject(stopped);
+      turnOff?.();
+      for (const waiter of waiting.drain()) waiter.reject(stopped);
       const all = [...idle.splice(0), ...busy];
       for (const worker of all) worker.kill();
       await Promise.all([...all, ...left].map((worker) => atMostASecond(worker.gone)));

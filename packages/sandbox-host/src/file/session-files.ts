@@ -1,12 +1,13 @@
 import { hasReason, type SandboxError } from "@turnbox/core";
 import type { Session } from "../session/session.ts";
+import { shareKeyOf } from "../session/share-key.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { JobRun } from "./job-run.ts";
 import type { OperationName, OutputOf } from "./operation.ts";
 import type { FileJob, FileWorkers } from "./workers.ts";
 
 type Call = { readonly signal: AbortSignal };
-type Job<Name extends OperationName> = Omit<FileJob<Name>, "root" | "device">;
+type Job<Name extends OperationName> = Omit<FileJob<Name>, "root" | "shareKey" | "device">;
 
 /**
  * Operations on the files of a session: finds where its head is mounted, mounts it where it is not. Callers that change
@@ -39,7 +40,7 @@ export function createSessionFiles(deps: { readonly storage: Storage; readonly w
   const mount = async (session: Session, call: Call): Promise<Root> => {
     const { head } = session;
     const { path } = await storage.mountHead(head, call);
-    const device = await workers.run("device", { root: path, input: null }, call);
+    const device = await workers.run("device", { root: path, shareKey: shareKeyOf(session), input: null }, call);
     const root = { generation: head.generation, path, device };
     roots.set(session, root);
     return root;
@@ -53,7 +54,8 @@ export function createSessionFiles(deps: { readonly storage: Storage; readonly w
 
   const verified = async (session: Session, call: Call): Promise<Root> => {
     const root = await rootOf(session, call);
-    await workers.run("nothing", { root: root.path, device: root.device, input: null }, call);
+    const { path, device } = root;
+    await workers.run("nothing", { root: path, shareKey: shareKeyOf(session), device, input: null }, call);
     return root;
   };
 
@@ -71,12 +73,14 @@ export function createSessionFiles(deps: { readonly storage: Storage; readonly w
   return {
     run: (session, name, job, call) =>
       mounted(session, call, () =>
-        rootOf(session, call).then(({ path: root, device }) => workers.run(name, { ...job, root, device }, call)),
+        rootOf(session, call).then(({ path: root, device }) =>
+          workers.run(name, { ...job, root, shareKey: shareKeyOf(session), device }, call),
+        ),
       ),
     stream: async (session, name, job, call) => {
       // A body can be sent once only, so the root is looked at first.
       const { path: root, device } = await mounted(session, call, () => verified(session, call));
-      return await workers.stream(name, { ...job, root, device }, call);
+      return await workers.stream(name, { ...job, root, shareKey: shareKeyOf(session), device }, call);
     },
   };
 }

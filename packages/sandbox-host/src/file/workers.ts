@@ -33,6 +33,8 @@ export interface FileWorkers extends AsyncDisposable {
 export interface FileJob<Name extends OperationName> {
   /** The directory that is the session's root, on this machine. */
   readonly root: string;
+  /** Whose share of the workers the job takes. Default is the root. */
+  readonly shareKey?: string;
   /** The filesystem that the root has to be on; absent means any. */
   readonly device?: number;
   readonly input: InputOf<Name>;
@@ -52,10 +54,10 @@ export type LaneName = "quick" | "transfer" | "watch" | "journal";
 
 const DEFAULT_DEADLINE_MS = 30_000;
 const LANES: Readonly<Record<LaneName, LaneLimits>> = {
-  quick: { warm: 3, max: 4, maxWaiting: 256 },
-  transfer: { warm: 1, max: 12, maxWaiting: 64 },
-  watch: { warm: 0, max: 16, maxWaiting: 0 },
-  journal: { warm: 2, max: 2, maxWaiting: 4096 },
+  quick: { warm: 3, usual: 4, max: 16, maxWaiting: 512 },
+  transfer: { warm: 1, usual: 24, max: 24, maxWaiting: 128 },
+  watch: { warm: 0, usual: 32, max: 32, maxWaiting: 0 },
+  journal: { warm: 2, usual: 2, max: 4, maxWaiting: 4096 },
 };
 
 export function createFileWorkers({
@@ -69,20 +71,20 @@ export function createFileWorkers({
 }): FileWorkers {
   const start = () => startWorkerProcess({ runner, nodePath });
   const lanes = {
-    quick: createLane(start, LANES.quick),
-    transfer: createLane(start, LANES.transfer),
-    watch: createLane(start, LANES.watch),
-    journal: createLane(start, LANES.journal),
+    quick: createLane(start, LANES.quick, clock),
+    transfer: createLane(start, LANES.transfer, clock),
+    watch: createLane(start, LANES.watch, clock),
+    journal: createLane(start, LANES.journal, clock),
   };
 
   const stream: FileWorkers["stream"] = async (
     name,
-    { root, device, input, body, deadlineMs, lane = "quick" },
+    { root, shareKey = root, device, input, body, deadlineMs, lane = "quick" },
     call,
   ) => {
     call.signal.throwIfAborted();
     const deadline = createDeadline({ clock, ms: deadlineMs ?? DEFAULT_DEADLINE_MS, signal: call.signal });
-    const lease = lanes[lane].free(root) ?? (await takeUntil(deadline, lanes[lane].take(root, deadline)));
+    const lease = lanes[lane].free(shareKey) ?? (await takeUntil(deadline, lanes[lane].take(shareKey, deadline)));
     const job = {
       kind: "job",
       name,

@@ -45,7 +45,11 @@ export function createStoredJournals(deps: {
     const call = { signal: AbortSignal.timeout(LONG_DEADLINE_MS) };
     const journals = await storage.openJournals({ token, quotaBytes }, call);
     if (journals.touch === "directly") return { ...journals, device: null };
-    const device = await workers.run("device", { root: journals.path, input: null, lane: "journal" }, call);
+    const device = await workers.run(
+      "device",
+      { root: journals.path, shareKey: token, input: null, lane: "journal" },
+      call,
+    );
     return { ...journals, device };
   };
   const rootOf = (token: string): Promise<Root> => {
@@ -64,7 +68,7 @@ export function createStoredJournals(deps: {
     if (device === null) return await workOnJournal(join(root, name), work);
     const deadlineMs = work.kind === "rotate" ? LONG_DEADLINE_MS : DEADLINE_MS;
     let piece: JournalResult["piece"] = { data: Buffer.alloc(0), offset: 0 };
-    const job = { root, device, input: { name, work }, deadlineMs, lane: "journal" } as const;
+    const job = { root, shareKey: token, device, input: { name, work }, deadlineMs, lane: "journal" } as const;
     const onPiece = ({ bytes, about }: { readonly bytes: Buffer; readonly about: unknown }): void => {
       piece = { data: bytes, offset: Number(about) };
     };

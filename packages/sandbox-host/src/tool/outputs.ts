@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Clock } from "@turnbox/core";
 import type { Session } from "../session/session.ts";
 import { createOutputJournal, type OutputJournal } from "./output-journal.ts";
+import { overBudget } from "./over-budget.ts";
 
 /** How long the output of a call can be read after its end. */
 const RETAIN_MS = 10 * 60_000;
@@ -18,7 +19,9 @@ interface Kept {
 
 /**
  * The outputs of tool calls, running and ended a short while ago, for whoever joins them. They are bounded on disk, for
- * each session and for all; over the bound the oldest output of ended calls goes first, then a call's own oldest part.
+ * each session and for all. Over the bound of a session its oldest output of ended calls goes first, then a call's own oldest
+ * part. Over the bound of all the same is done to the session that holds most: no session takes the place of one that holds
+ * less.
  */
 export interface ToolOutputs extends AsyncDisposable {
   /** The journal of a call that begins now; dispose it when the call has ended. */
@@ -63,12 +66,18 @@ export function createToolOutputs(deps: {
     if (used(one.token) + bytes > limits.sessionBytes) return "session";
     return used() + bytes > limits.hostBytes ? "host" : "no";
   };
-  /** The oldest other one that has ended and whose going would help. */
-  const oldestEnded = (asking: Kept, over: "session" | "host"): readonly [string, Kept] | undefined =>
-    [...kept].find(
-      ([, one]) =>
-        one !== asking && one.endedMs !== null && one.diskBytes > 0 && (over === "host" || one.token === asking.token),
-    );
+  /** The oldest other one that has ended and whose going would help; of the asking session, or of one that holds more. */
+  const oldestEnded = (asking: Kept, over: "session" | "host", bytes: number): readonly [string, Kept] | undefined => {
+    const others = [...kept].filter(([, one]) => one !== asking && one.endedMs !== null && one.diskBytes > 0);
+    const own = others.find(([, one]) => one.token === asking.token);
+    if (over === "session") return own;
+    let [victim, most] = [own, used(asking.token) + bytes];
+    for (const other of others) {
+      const held = used(other[1].token);
+      if (held > most) [victim, most] = [other, held];
+    }
+    return victim;
+  };
 
   const makeRoom = async (one: Kept, bytes: number): Promise<boolean> => {
     made ??= mkdir(directory, { recursive: true, mode: 0o700 });
@@ -79,7 +88,7 @@ export function createToolOutputs(deps: {
         one.diskBytes += bytes;
         return true;
       }
-      const victim = oldestEnded(one, over);
+      const victim = oldestEnded(one, over, bytes);
       if (victim !== undefined) {
         await remove(...victim);
         continue;
@@ -93,12 +102,12 @@ export function createToolOutputs(deps: {
 
   const sweep = async (): Promise<void> => {
     const nowMs = clock.monotonicMs();
-    let memoryBytes = 0;
-    for (const [place, one] of [...kept].reverse()) {
-      if (one.endedMs === null) continue;
-      memoryBytes += one.journal.memoryBytes;
-      if (nowMs - one.endedMs > RETAIN_MS || memoryBytes > MAX_ENDED_MEMORY_BYTES) await remove(place, one);
-    }
+    for (const [place, one] of [...kept])
+      if (one.endedMs !== null && nowMs - one.endedMs > RETAIN_MS) await remove(place, one);
+    const ended = [...kept]
+      .filter(([, one]) => one.endedMs !== null)
+      .map(([place, one]) => ({ place, one, token: one.token, bytes: one.journal.memoryBytes }));
+    for (const { place, one } of overBudget(ended, MAX_ENDED_MEMORY_BYTES)) await remove(place, one);
   };
 
   return {

@@ -5,7 +5,8 @@ import type { Records } from "../../record/records.ts";
 import type { SnapshotRow } from "../../record/row.ts";
 import { assertActive } from "../../session/phase.ts";
 import { inOrder, type Session, within } from "../../session/session.ts";
-import { createPlaces } from "../../storage/places.ts";
+import { shareKeyOf } from "../../session/share-key.ts";
+import { FairPlaces } from "../../share/fair-places.ts";
 import type { Storage, View } from "../../storage/storage.ts";
 import { findSnapshot } from "../find.ts";
 import { assertSnapshots } from "../snapshot.ts";
@@ -57,15 +58,15 @@ const MAX_PATH_BYTES = 64 * 1024 * 1024;
 const TEXT_LIMITS = { maxFiles: 2000, maxFileBytes: 1024 * 1024 };
 /** Text is left out rather than that the comparison fails because of it. */
 const TEXT_SHARE = 0.5;
-/** Each is two mounts and a process. */
-const AT_ONCE = 4;
+/** Each is two mounts and a process, and the storage has a bound on views. */
+const AT_ONCE = { count: 7, maxWaiting: 256 };
 
 export function createDiffSnapshots(deps: Deps): DiffSnapshots {
   const { storage, records, clock } = deps;
   const limits = { ...LIMITS, ...deps.limits };
   const compare = createCompareInChild(deps);
   const answers = createAnswers(clock);
-  const places = createPlaces(AT_ONCE);
+  const places = new FairPlaces(AT_ONCE);
 
   return async (session, request, caller) => {
     assertSnapshots(storage);
@@ -78,7 +79,7 @@ export function createDiffSnapshots(deps: Deps): DiffSnapshots {
     const question = questionOf(points, request);
     const known = findKnown(question, points, request);
     if (known !== null) return known;
-    const leave = await places.take(call.signal);
+    const leave = await places.take(shareKeyOf(session), call.signal);
     try {
       const changes = points.from.name === points.to?.name ? [] : await look(session, points, request, call);
       const answer = { id: points.to === null ? randomToken(16) : idOf(question), question, changes };
