@@ -235,6 +235,12 @@ export const ERROR_TABLE = {
     "Nothing is at this path.",
     "List the directory and use a path from there.",
   ),
+  STREAM_STALLED: row(
+    Code.Aborted,
+    "after_delay",
+    "The other side of a stream took or sent nothing for a minute, and what served it was given to others.",
+    "Read again from the offset that was reached; send an upload again, as a whole.",
+  ),
   FILE_CHANGED: row(
     Code.Aborted,
     "never",

@@ -12,6 +12,7 @@ import {
   WriteFileHeaderSchema,
 } from "@turnbox/protocol/turnbox/host/v1/file_pb";
 import type { OperationName, OutputOf } from "../file/operation.ts";
+import { sentInTime } from "../file/stall.ts";
 import type { FileJob } from "../file/workers.ts";
 import { canonicalRequest } from "./canonical.ts";
 import { toWireEntry } from "./file-convert.ts";
@@ -77,7 +78,7 @@ export function createFileChanges(host: Host): Pick<Handlers, ChangeMethods> {
         session,
         { operation, expectedGeneration, signal: context.signal },
         async (call): Promise<OutputOf<Name>> => {
-          const job = { input, body: pieces, deadlineMs: LONG_MS, lane: "transfer" } as const;
+          const job = { input, body: sentInTime(pieces, host.clock), deadlineMs: LONG_MS, lane: "transfer" } as const;
           const written = session.writes.begin();
           using run = await host.files.stream(session, name, job, call);
           for (let piece = await run.next(); piece !== null; piece = await run.next());

@@ -14,6 +14,7 @@ import { generationSignal } from "../file/generation-signal.ts";
 import type { Piece } from "../file/job-run.ts";
 import type { WatchEvent } from "../file/op/watch-directory.ts";
 import type { OperationName } from "../file/operation.ts";
+import { askedInTime } from "../file/stall.ts";
 import type { FileJob } from "../file/workers.ts";
 import type { Session } from "../session/session.ts";
 import { createFileChanges } from "./file-changes.ts";
@@ -33,7 +34,7 @@ export function createFileService(host: Host): ServiceImpl<typeof FileService> {
     return session;
   };
 
-  /** The pieces of an operation, as slowly as the client takes them. What ends the stream ends its worker at once. */
+  /** The pieces of an operation, as slowly as the client takes them, each within a minute. What ends the stream ends its worker at once. */
   async function* pieces<Name extends OperationName>(
     session: Session,
     name: Name,
@@ -43,7 +44,7 @@ export function createFileService(host: Host): ServiceImpl<typeof FileService> {
     const signal = AbortSignal.any([context.signal, host.stopping]);
     using call = generationSignal(session, { events: host.events, signal });
     using run = await host.files.stream(session, name, job, call);
-    for (let piece = await run.next(); piece !== null; piece = await run.next()) yield piece;
+    yield* askedInTime(run, host.clock);
   }
 
   return {
