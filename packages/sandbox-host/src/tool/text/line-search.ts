@@ -1,10 +1,11 @@
 import { escapeText } from "./escape.ts";
 import { requiredTexts } from "./required-texts.ts";
+import { TookTooLong, withinMs } from "./within-ms.ts";
 
 export interface LineSearch {
   /** False only where no line of these bytes matches; quick. */
   mayMatch(bytes: Buffer): boolean;
-  /** Where lines that match begin and end in a text: one place a line, in order. */
+  /** Where lines that match begin and end in a text: one place a line, in order. Throws if that takes too long. */
   find(text: string): readonly LinePlace[];
 }
 
@@ -21,6 +22,8 @@ export class PatternError extends Error {
 
 /** What looks around itself may see the next line, so it is shown one line at a time. */
 const LOOKS_AROUND = /\(\?<?[=!]/;
+/** For one text, of at most 4 MiB: 20 times what the slowest pattern that is met in practice takes. */
+const MAX_FIND_MS = 10_000;
 const POSIX_CLASS = /\[:\w+:\]/;
 
 /** A search for lines that match; each line counts by itself, whatever its neighbours are. */
@@ -51,8 +54,10 @@ function createSearch(source: string, flags: "" | "i"): LineSearch {
   const required = flags === "" ? (requiredTexts(source)?.map((text) => Buffer.from(text, "latin1")) ?? null) : null;
   const find = (text: string): readonly LinePlace[] => {
     const found: LinePlace[] = [];
+    const untilMs = performance.now() + MAX_FIND_MS;
     let at = 0;
     while (at < text.length) {
+      if (performance.now() > untilMs) throw tooSlow();
       const start = mayLookAround ? at : nextCandidate(all, text, at);
       if (start < 0) break;
       const { end, next } = lineAt(text, start);
@@ -61,7 +66,33 @@ function createSearch(source: string, flags: "" | "i"): LineSearch {
     }
     return found;
   };
-  return { find, mayMatch: (bytes) => required?.some((text) => bytes.includes(text)) ?? true };
+  return {
+    find: isLinear(source, flags) ? find : (text) => inTime(() => find(text)),
+    mayMatch: (bytes) => required?.some((text) => bytes.includes(text)) ?? true,
+  };
+}
+
+/** Whether the process's engine matches it in linear time where it has to (see worker-process.ts), which the flag `l` asks. */
+function isLinear(source: string, flags: string): boolean {
+  try {
+    return new RegExp(source, `${flags}l`) instanceof RegExp;
+  } catch {
+    return false;
+  }
+}
+
+function inTime<Result>(find: () => Result): Result {
+  try {
+    return withinMs(MAX_FIND_MS, find);
+  } catch (thrown) {
+    throw thrown instanceof TookTooLong ? tooSlow() : thrown;
+  }
+}
+
+function tooSlow(): PatternError {
+  return new PatternError(
+    `the pattern takes longer than ${MAX_FIND_MS / 1000} s in one file. Use a simpler one: without (?i), look-around, back references, counts above 10 and repeated groups that repeat something themselves`,
+  );
 }
 
 /** The start of the next line in which a match begins. It may reach into the next line, so the line is looked at alone. */
