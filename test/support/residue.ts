@@ -48,7 +48,7 @@ export async function findResidue(home: string, containerIds: readonly string[] 
     .filter((path) => path.startsWith(`${home}/`));
   const ids = new Set([...containerIds, ...containers.map((file) => /\/([a-z0-9]+)_/.exec(file)?.[1] ?? "")]);
   const cgroups = listed("/sys/fs/cgroup").flatMap((name) =>
-    listed(join("/sys/fs/cgroup", name, "turnbox")).filter((entry) => ids.has(entry)),
+    listed(join("/sys/fs/cgroup", name, "turnbox")).filter((entry) => ids.has(entry.replace(/-clients$/, ""))),
   );
   // Namespaces carry the key of the host that made them: other hosts of the machine have theirs.
   const networkKey = createHash("sha256").update(join(home, "hosts/local-1")).digest("hex").slice(0, 8);

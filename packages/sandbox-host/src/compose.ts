@@ -262,6 +262,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
       storage,
       workers: fileWorkers,
       journalQuotaBytes: config.processJournalSession,
+      maxRunning: config.maxProcessesPerSession,
       records,
       receipts,
       registry,

@@ -17,6 +17,7 @@ describe("the host's settings", () => {
       maxSessions: 0,
       defaultSessionQuota: 0,
       maxSnapshotsPerSession: 0,
+      maxProcessesPerSession: 64,
       perToolSnapshots: false,
       snapshotPrefix: "turn",
       toolTimeout: 300_000,

@@ -147,6 +147,13 @@ export const HOST_SETTINGS = {
     min: 0,
     max: 100_000,
   }),
+  maxProcessesPerSession: setting.int({
+    env: "TURNBOX_MAX_PROCESSES_PER_SESSION",
+    description: "Most launched processes and terminals of a session that run at once.",
+    default: 64,
+    min: 1,
+    max: 1000,
+  }),
   perToolSnapshots: setting.flag({
     env: "TURNBOX_PER_TOOL_SNAPSHOTS",
     description: "Whether a snapshot is taken after each tool call that may have changed something.",

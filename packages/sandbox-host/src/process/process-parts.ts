@@ -45,6 +45,8 @@ export async function startProcessParts(
     readonly workers: FileWorkers;
     /** What the output of one session's processes may take, whoever watches. */
     readonly journalQuotaBytes: number;
+    /** How many processes of one session run at once. */
+    readonly maxRunning: number;
     readonly records: Records;
     readonly receipts: Receipts;
     readonly registry: Registry;

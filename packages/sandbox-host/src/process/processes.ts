@@ -13,7 +13,7 @@ import { createJournal, LOCAL_OUTPUT } from "./journal.ts";
 import { createLaunchedProcess, type LaunchedProcess, type ProcessPlace } from "./launched-process.ts";
 import type { StoredJournals } from "./stored-journal.ts";
 
-/** How many processes of a session are remembered. */
+/** How many processes of a session are remembered, ended ones included. */
 export const MAX_PROCESSES = 1000;
 /** How long an ended one is kept at least, unless its output is in the way. */
 const KEEP_MS = 10 * 60_000;
@@ -34,7 +34,7 @@ export interface Processes {
   get(session: Session, processId: string): LaunchedProcess;
   /** Every process that is not known to have ended. */
   living(): readonly (readonly [Session, LaunchedProcess])[];
-  /** Makes a place for one more, forgetting the oldest ended ones; `OVERLOADED` where there is none to forget. */
+  /** Makes a place for one more, forgetting the oldest ended ones; `OVERLOADED` if there is none to forget, or too many run. */
   makeRoom(session: Session): Promise<void>;
   /** Makes the place of a process, empty. */
   prepare(row: ProcessRow): Promise<LaunchedProcess>;
@@ -52,6 +52,8 @@ export interface Processes {
 export function createProcesses(deps: {
   readonly directory: string;
   readonly journals: StoredJournals;
+  /** How many of one session run at once: each takes a few processes of the machine too. */
+  readonly maxRunning: number;
   readonly records: Records;
   readonly registry: Registry;
   readonly runtime: Runtime;
@@ -152,6 +154,11 @@ export function createProcesses(deps: {
   };
 
   const makeRoom = async (session: Session): Promise<void> => {
+    const running = of(session).filter(({ row }) => row.end === null);
+    if (running.length >= deps.maxRunning)
+      throw new SandboxError("OVERLOADED", `the session runs ${running.length} processes, as many as it may`, {
+        admitted: "no",
+      });
     const ended = of(session).filter(({ row }) => row.end !== null);
     const oldMs = clock.nowMs() - KEEP_MS;
     let bytes = ended.reduce((sum, { journal }) => sum + journal.keptBytes, 0);

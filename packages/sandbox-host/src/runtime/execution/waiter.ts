@@ -11,12 +11,18 @@ import { type Clock, type CommandRunner, identifyProcess, type ProcessIdentity, 
  * one, because gVisor does not take the same open file twice. A wait that the signal broke off answers 138 whether the
  * command lives or not, and answers the truth when asked again.
  *
+ * First it joins the control groups `$5`, a list with colons, so that what it starts is in them too.
+ *
  * Where the output grows beyond `$3` bytes and no service tends it, the script `$4` is run, again and again. While `guarding`
- * is there, it may be about to be.
+ * is there, it may be about to be. As long as a service tends it there is nothing to look for: it looks for the service
+ * alone, which takes no process, every two seconds.
  */
 const WAITER_SCRIPT = `
-dir=$1 out=$2 limit=$3 guard=$4 watcher= broken=
-shift 4
+dir=$1 out=$2 limit=$3 guard=$4 groups=$5 watcher= broken=
+shift 5
+IFS=:
+for group in $groups; do echo 0 >"$group/cgroup.procs" || exit 125; done
+unset IFS
 exec 3<>"$dir/input"
 trap 'exec 3>&-; broken=1' USR1
 "$@" <"$dir/input" >>"$out" 2>>"$out" 3>&- &
@@ -24,13 +30,14 @@ child=$!
 echo "$child" >"$dir/child.new" && mv "$dir/child.new" "$dir/child"
 if [ -n "$guard" ]; then
   is_tended() {
-    read -r pid start <"$dir/tended" && stat=$(cat "/proc/$pid/stat") || return 1
+    read -r pid start <"$dir/tended" && read -r stat <"/proc/$pid/stat" || return 1
     set -- \${stat##*) }
     [ "\${20}" = "$start" ] && [ "$1" != Z ]
   }
   (
     exec 3>&-
     while kill -0 "$child"; do
+      if is_tended; then sleep 2; continue; fi
       sleep 0.5
       [ "$(stat -c %s "$out" || echo 0)" -gt "$limit" ] || continue
       : >"$dir/guarding"
@@ -62,6 +69,8 @@ export interface WaiterRequest {
   readonly command: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** Directories of control groups that the waiter, and with it the command, is to be in. */
+  readonly groups?: readonly string[];
   /** What is done where the output is larger than this and nobody tends it. */
   readonly guard?: { readonly outputBytes: number; readonly command: readonly string[] };
 }
@@ -101,6 +110,7 @@ export async function startWaiter(
       directory,
       outputPath,
       ...guardOf(request),
+      (request.groups ?? []).join(":"),
       ...command,
     ],
     deadlineMs: LAUNCH_DEADLINE_MS,

@@ -4,6 +4,7 @@ import { SandboxError } from "@turnbox/core";
 import type { ContainerSpec } from "../runtime.ts";
 import { launchBoot } from "./boot-launcher.ts";
 import { readCgroupMounts } from "./cgroup.ts";
+import { removeClientGroup } from "./client-group.ts";
 import { cgroupOf, cgroupPath, type GvisorContext, runsc, runscWithNetwork, sandboxOf } from "./context.ts";
 import { endHostClients, findHostClients } from "./host-clients.ts";
 import { containerLayout, resolvConfPath, sandboxNote, spawnMark } from "./layout.ts";
@@ -110,6 +111,7 @@ async function endSpawnedClients(context: GvisorContext, id: string): Promise<vo
     clients.filter(({ subcommand }) => subcommand === "spawn"),
     context.clock,
   );
+  await removeClientGroup(context, id);
 }
 
 /** A boot that outlives the service that asked for it must not come to its end after its container was taken away. */

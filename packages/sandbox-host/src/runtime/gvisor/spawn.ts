@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { SandboxError } from "@turnbox/core";
 import { readWaiter, startWaiter } from "../execution/waiter.ts";
 import type { ProcessLife, SpawnedProcess, SpawnSpec } from "../runtime.ts";
+import { makeClientGroup } from "./client-group.ts";
 import { type GvisorContext, liveState, runsc } from "./context.ts";
 import { causeOfDeath } from "./deaths.ts";
 import { type AbandonedStart, checkSpec, lost, startFailure } from "./exec.ts";
@@ -45,7 +46,8 @@ export async function spawnProcess(
     const { command, args: argv } = runsc(context, args, START_DEADLINE_MS);
     const pause = runsc(context, ["pause", id], START_DEADLINE_MS);
     const guard = { outputBytes: MAX_OUTPUT_BYTES, command: [pause.command, ...pause.args] };
-    await startWaiter(context, { ...spec, command: [command, ...argv], env: {}, cwd: "/", guard });
+    const groups = await makeClientGroup(context, id);
+    await startWaiter(context, { ...spec, command: [command, ...argv], env: {}, cwd: "/", guard, groups });
     const started = await awaitPid(context, { directory: spec.directory, pidPath, signal });
     if (started.kind === "running") return { pid: started.pid };
     if (started.kind === "failed")
