@@ -57,6 +57,7 @@ export class BareRunsc implements AsyncDisposable {
     await mkdir(this.#bundle(id), { recursive: true });
     const spec = createOciSpec({
       rootPath,
+      tmpPath: join(rootPath, "tmp"),
       hostname: "bare",
       limits: LIMITS,
       initDirectory: join(this.#directory, "init"),

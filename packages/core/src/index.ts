@@ -4,6 +4,7 @@ export { type Clock, systemClock } from "./clock/clock.ts";
 export { setAlarm } from "./clock/alarm.ts";
 export { createDeadline, type Deadline, type DeadlineOptions } from "./clock/deadline.ts";
 export { type LinkedSignal, linkSignals } from "./clock/linked-signal.ts";
+export { type CommandBounds, createBoundedCommandRunner } from "./command/bounded-command-runner.ts";
 export { createChildCommandRunner } from "./command/child-command-runner.ts";
 export type {
   CommandExit,

@@ -4,6 +4,8 @@ import {
   type Aide,
   type Clock,
   type CommandRunner,
+  type CommandBounds,
+  createBoundedCommandRunner,
   createChildCommandRunner,
   type Log,
   systemClock,
@@ -17,17 +19,22 @@ import { createNetnsNetwork } from "./network/netns/netns-network.ts";
 import type { LookUp } from "./network/netns/resolver.ts";
 import type { Network } from "./network/network.ts";
 import { createNetworkedRuntime } from "./network/networked-runtime.ts";
+import { withSharedLooks } from "./network/shared-network.ts";
 import { createNoNetwork } from "./network/none/no-network.ts";
 import type { PrepareRoot } from "./runtime/gvisor/context.ts";
 import { createGvisorRuntime } from "./runtime/gvisor/gvisor-runtime.ts";
 import { createNoneRuntime } from "./runtime/none/none-runtime.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import { createLocalDiskStorage } from "./storage/local-disk/local-disk-storage.ts";
+import { withSharedReads } from "./storage/shared-reads.ts";
 import type { Storage } from "./storage/storage.ts";
 import { createZfsStorage } from "./storage/zfs/zfs-storage.ts";
 
 /** Longer than an agent's tools take to follow each other, shorter than it thinks as a rule. */
 const REST_AFTER_MS = 5000;
+
+/** More of a kind at once take longer together, and each is a process; whoever asks, the rest waits. */
+const COMMANDS_AT_ONCE: CommandBounds = { zfs: 32, zpool: 8, ip: 16, nft: 16, runsc: 64 };
 
 /** What the backends of a host are made with. */
 export interface BackendOptions {
@@ -57,7 +64,9 @@ export interface Backends {
 export async function composeBackends(options: BackendOptions): Promise<Backends> {
   const { config, dataDirectory } = options;
   const aide = options.aide === undefined ? {} : { aide: options.aide };
-  const runner = createChildCommandRunner({ path: options.path, ...aide });
+  const children = createChildCommandRunner({ path: options.path, ...aide });
+  const clock = options.clock ?? systemClock;
+  const runner = createBoundedCommandRunner(children, { bounds: COMMANDS_AT_ONCE, clock });
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
   const storage =
     config.storageBackend === "zfs"
@@ -70,11 +79,7 @@ export async function composeBackends(options: BackendOptions): Promise<Backends
           sessionsDataset: config.sessionsDataset,
         })
       : createLocalDiskStorage({ runner, root: config.sessionsRootDir ?? join(dataDirectory, "disk") });
-  const workers = createFileWorkers({
-    runner,
-    nodePath: process.execPath,
-    ...(options.clock && { clock: options.clock }),
-  });
+  const workers = createFileWorkers({ runner, nodePath: process.execPath, clock });
   const stateDirectory = join(dataDirectory, "containers");
   const runtime =
     config.containerRuntime === "gvisor"
@@ -87,8 +92,13 @@ export async function composeBackends(options: BackendOptions): Promise<Backends
           ...aide,
         })
       : createNoneRuntime({ runner, stateDirectory });
-  const network = await composeNetwork({ ...options, runner });
-  return { storage, runtime: createNetworkedRuntime(runtime, network), network, workers };
+  const network = withSharedLooks(await composeNetwork({ ...options, runner }));
+  return {
+    storage: withSharedReads(storage, clock),
+    runtime: createNetworkedRuntime(runtime, network),
+    network,
+    workers,
+  };
 }
 
 /** Has a file worker make the places that a boot needs in a session's root. */

@@ -32,6 +32,7 @@ describe("ending a tree", () => {
       execs: { way: "runsc" } as const,
       clock: systemClock,
       layout: createLayout(directory),
+      prepareRoot: () => Promise.reject(new Error("nothing is booted here")),
       runscPath: "runsc",
       cgroupParent: "/turnbox",
       defaultLimits: {},

@@ -1,0 +1,58 @@
+import { SandboxError } from "@turnbox/core";
+
+/** How long a look may take that many wait for: none of them ends it. */
+const LOOK_MS = 30_000;
+
+interface Looks<Answer> {
+  readonly now: Promise<Answer>;
+  next: Promise<Answer> | undefined;
+}
+
+/**
+ * Looks that many ask for at once, by key. There is one at a time for a key; whoever asks meanwhile gets the answer of the
+ * next one, which all of them share: no answer is older than its question, and a thousand questions are two looks.
+ */
+export class SharedLooks<Answer> {
+  readonly #look: (key: string, call: { readonly signal: AbortSignal }) => Promise<Answer>;
+  readonly #looks = new Map<string, Looks<Answer>>();
+
+  constructor(look: (key: string, call: { readonly signal: AbortSignal }) => Promise<Answer>) {
+    this.#look = look;
+  }
+
+  async ask(key: string, { signal }: { readonly signal: AbortSignal }): Promise<Answer> {
+    if (signal.aborted) throw SandboxError.from(signal.reason);
+    const running = this.#looks.get(key);
+    if (running === undefined) return await untilAborted(this.#begin(key), signal);
+    running.next ??= running.now.then(
+      () => this.#begin(key),
+      () => this.#begin(key),
+    );
+    return await untilAborted(running.next, signal);
+  }
+
+  #begin(key: string): Promise<Answer> {
+    const now = this.#look(key, { signal: AbortSignal.timeout(LOOK_MS) });
+    const looks: Looks<Answer> = { now, next: undefined };
+    this.#looks.set(key, looks);
+    const forget = (): void => {
+      if (looks.next === undefined && this.#looks.get(key) === looks) this.#looks.delete(key);
+    };
+    now.then(forget, forget);
+    return now;
+  }
+}
+
+async function untilAborted<Answer>(answer: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+  answer.catch(() => undefined);
+  const over = Promise.withResolvers<never>();
+  const onAbort = (): void => {
+    over.reject(SandboxError.from(signal.reason));
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    return await Promise.race([answer, over.promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
