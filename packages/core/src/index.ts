@@ -75,6 +75,7 @@ export {
 } from "./token/token-signer.ts";
 export { createTokenVerifier, type TokenVerifier, type TokenVerifierOptions } from "./token/token-verifier.ts";
 export {
+  environmentBytes,
   parseEnum,
   parseKey,
   parseLabels,

@@ -25,6 +25,19 @@ describe("the rules of requests", () => {
     expect(parseVariables("env", { _A1: "" })).toEqual({ _A1: "" });
   });
 
+  it("bound an environment as a whole", () => {
+    const of = (bytes: number): Readonly<Record<string, string>> => ({
+      V0: "x".repeat(64 * 1024 - 2),
+      V1: "x".repeat(64 * 1024 - 2),
+      V2: "x".repeat(64 * 1024 - 2),
+      V3: "é".repeat((bytes - 3 * 64 * 1024 - 2) / 2),
+    });
+    expect(Object.keys(parseVariables("env", of(256 * 1024)))).toHaveLength(4);
+    expect(() => parseVariables("params.env", of(256 * 1024 + 2))).toThrow(
+      "params.env: names and values must have at most 262144 bytes together",
+    );
+  });
+
   it("refuse numbers out of range instead of bending them (attack 24)", () => {
     expect(parseSize("quota_bytes", 0n)).toBeUndefined();
     expect(() => parseSize("quota_bytes", 2n ** 63n)).toThrow("quota_bytes: must be at most");

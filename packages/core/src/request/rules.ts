@@ -7,6 +7,8 @@ const MAX_LABELS = 64;
 const MAX_LABEL_BYTES = 255;
 const MAX_VARIABLES = 256;
 const MAX_VARIABLE_BYTES = 64 * 1024;
+/** Of names and values together. */
+const MAX_ENVIRONMENT_BYTES = 256 * 1024;
 const MAX_KEY_BYTES = 256;
 const CPUS = { min: 0.01, max: 1024 };
 const MIN_MEMORY_BYTES = 64 * 1024 * 1024;
@@ -44,7 +46,15 @@ export function parseVariables(field: string, env: TextMap): TextMap {
       throw invalidArgument(field, `values must have at most ${MAX_VARIABLE_BYTES} bytes and no NUL`);
     }
   }
+  if (environmentBytes(env) > MAX_ENVIRONMENT_BYTES) {
+    throw invalidArgument(field, `names and values must have at most ${MAX_ENVIRONMENT_BYTES} bytes together`);
+  }
   return Object.fromEntries(entries);
+}
+
+/** What names and values take together. */
+export function environmentBytes(env: TextMap): number {
+  return Object.entries(env).reduce((sum, entry) => sum + Buffer.byteLength(entry[0]) + Buffer.byteLength(entry[1]), 0);
 }
 
 /** Key of an idempotent request; empty means none. */
