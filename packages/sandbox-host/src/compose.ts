@@ -7,6 +7,7 @@ import { createChangeFiles } from "./file/change-files.ts";
 import { createSessionFiles } from "./file/session-files.ts";
 import { createAdmission } from "./fleet/admission.ts";
 import { createFence } from "./fleet/fence.ts";
+import { DataSpace } from "./health/data-space.ts";
 import { createHealth } from "./health/health.ts";
 import { tellMembarrier } from "./health/tell-membarrier.ts";
 import { adoptNetworks, watchNetwork } from "./network/keep-network.ts";
@@ -16,6 +17,7 @@ import { readTls } from "./network/port/read-tls.ts";
 import { createUpdateNetworkPolicy } from "./network/update-policy.ts";
 import { startProcessParts } from "./process/process-parts.ts";
 import { openRecords } from "./record/records.ts";
+import { ResultFiles } from "./record/result-files.ts";
 import type { Host } from "./rpc/host.ts";
 import { INIT_PROGRAM } from "./runtime/gvisor/oci-spec.ts";
 import { createActivity } from "./session/activity.ts";
@@ -34,6 +36,7 @@ import { startKeeper } from "./session/keeper.ts";
 import { createMaker } from "./session/make.ts";
 import { createPauseSession, createResumeSession } from "./session/pause.ts";
 import { createReaper } from "./session/reaper.ts";
+import { ReceiptBounds } from "./session/receipt-bounds.ts";
 import { createReceipts } from "./session/receipts.ts";
 import { recoverSessions } from "./session/recover.ts";
 import { createRegistry } from "./session/registry.ts";
@@ -53,6 +56,7 @@ import { createLedger } from "./tool/ledger.ts";
 import { createToolOutputs } from "./tool/outputs.ts";
 import { createRunningCalls } from "./tool/running-calls.ts";
 import { createRunTool } from "./tool/run-tool.ts";
+import { StoredResults } from "./tool/stored-results.ts";
 import { createToolCalls } from "./tool/tool-calls.ts";
 import { createCompleteTurn } from "./turn/complete.ts";
 import { createDeleteSnapshot } from "./turn/delete.ts";
@@ -103,7 +107,8 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const stagingPath = join(dataDirectory, "staging");
   const outputsPath = join(dataDirectory, "tool-output");
   // First of all: a host that may not use the records changes nothing of the home.
-  const records = await openRecords(join(dataDirectory, "host.db"));
+  const recordsPath = join(dataDirectory, "host.db");
+  const records = await openRecords(recordsPath);
   for (const path of [stagingPath, outputsPath]) await rm(path, { recursive: true, force: true });
   const onRemounted = (heads: readonly HeadRef[]): Promise<void> => records.call("noteLostHeads", heads);
   const [{ version }] = await Promise.all([runtime.open(call), storage.open({ ...call, onRemounted })]).catch(
@@ -122,8 +127,15 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
 
   const boot = await readBoot(records, options.bootId);
   const events = createSessionEvents({ clock });
-  const registry = createRegistry({ maxSessions: config.maxSessions, events });
-  const receipts = createReceipts({ records, clock });
+  const registry = createRegistry({ maxSessions: config.maxSessions, maxEnvironmentBytes: config.environmentTotal, events });
+  const receiptBounds = new ReceiptBounds({
+    records,
+    clock,
+    log,
+    session: { count: config.maxReceiptsPerSession, bytes: config.receiptSession },
+    host: { count: config.maxReceiptsTotal, bytes: config.receiptTotal },
+  });
+  const receipts = createReceipts({ records, clock, bounds: receiptBounds });
   const fresh = createFreshHeads(clock);
   const containers = createContainers({ storage, runtime, network, fresh, clock, log });
   const activity = createActivity({ clock });
@@ -136,8 +148,11 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     stagingPath,
     limits: { maxBytes: config.maxTemplateSize, maxEntries: MAX_TEMPLATE_ENTRIES },
   });
+  const dataSpace = new DataSpace({ directory: dataDirectory, clock, reserveBytes: config.dataReserve });
+  await dataSpace.look();
   const health = createHealth({
     storage,
+    dataSpace,
     registry,
     reaper,
     husks,
@@ -146,6 +161,9 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     critThreshold: config.poolSpaceCritThreshold,
   });
   const { assertRoom } = health;
+  const assertDataRoom = (): void => {
+    dataSpace.assertRoom();
+  };
   const defaults = sessionDefaults(config);
   const [admission, fence] = await Promise.all([createAdmission({ records }), createFence({ records })]);
   const settle = createSettleIntent({ records, storage, runtime, log });
@@ -220,7 +238,12 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     clock,
     limits: { sessionBytes: config.toolJournalSession, hostBytes: config.toolJournalTotal },
   });
-  const calls = { ledger: createLedger({ records, clock }), outputs, running: createRunningCalls() };
+  const results = new StoredResults({
+    records,
+    files: new ResultFiles(recordsPath),
+    bounds: { sessionBytes: config.toolResultSession, hostBytes: config.toolResultTotal },
+  });
+  const calls = { ledger: createLedger({ records, results, clock }), outputs, running: createRunningCalls() };
   const stopping = new AbortController();
   const keeper = startKeeper({
     registry,
@@ -235,6 +258,9 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     intervalMs,
     callRetention: { ms: config.toolCallRetention, perSession: config.maxToolCallsPerSession },
     outputs,
+    results,
+    receiptBounds,
+    dataSpace,
     warm,
     health,
   });
@@ -279,6 +305,10 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   );
   const host: Host = {
     ...processes.parts,
+    launchProcess: async (...launch) => {
+      assertDataRoom();
+      return await processes.parts.launchProcess(...launch);
+    },
     clock,
     log,
     records,
@@ -315,7 +345,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     extendSession: createExtendSession({ receipts, clock }),
     repairSession: createRepairSession({ records, receipts, storage, containers, settle }),
     forkSession: createForkSession({ ...turns, maker }),
-    executeTool: createExecuteTool({ ...calls, runTool, activity, snapshotTool }),
+    executeTool: createExecuteTool({ ...calls, runTool, activity, snapshotTool, assertRoom: assertDataRoom }),
     toolCalls: createToolCalls(calls),
     completeTurn: createCompleteTurn(turns),
     createSnapshot: createCreateSnapshot(turns),

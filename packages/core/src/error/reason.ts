@@ -267,6 +267,12 @@ export const ERROR_TABLE = {
     "The host's pool is at its critical threshold: reads, exec and destroy go on, new sessions and snapshots do not.",
     "Destroy sessions or snapshots, or give the pool more space.",
   ),
+  DATA_DISK_FULL: row(
+    Code.ResourceExhausted,
+    "after_delay",
+    "The disk of the host's data directory is down to the reserve of its records: reads and destroy go on, calls that change something do not.",
+    "Free space on that disk, or destroy sessions; `dataReserve` sets the reserve.",
+  ),
   STORAGE_UNAVAILABLE: row(
     Code.Unavailable,
     "after_delay",

@@ -1,8 +1,10 @@
 import { describe, expect, it } from "@jest/globals";
+import { systemClock } from "@turnbox/core";
 import type { HuskRow } from "../record/row.ts";
 import type { Reaper } from "../session/reaper.ts";
 import { CALL, createRig, type Rig } from "../session/rig.suite.ts";
 import type { StorageStatus } from "../storage/storage.ts";
+import { DataSpace } from "./data-space.ts";
 import { createHealth } from "./health.ts";
 
 const pool = (more: Partial<StorageStatus> = {}): StorageStatus => ({
@@ -20,9 +22,12 @@ const reaper: Reaper = {
 };
 const huskOf = (token: string): HuskRow => ({ token, sessionId: token, tenant: "default", sinceMs: 1 });
 
-function createHealthIn(rig: Rig, husks: readonly HuskRow[] = []) {
+const ample = new DataSpace({ directory: "/", clock: systemClock, reserveBytes: 0 });
+
+function createHealthIn(rig: Rig, husks: readonly HuskRow[] = [], dataSpace: DataSpace = ample) {
   return createHealth({
     ...rig,
+    dataSpace,
     reaper,
     husks: { all: () => husks },
     warnThreshold: 0.85,

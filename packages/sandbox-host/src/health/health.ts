@@ -3,6 +3,7 @@ import type { Husks } from "../session/husk.ts";
 import type { Reaper, Removal } from "../session/reaper.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Storage, StorageStatus } from "../storage/storage.ts";
+import type { DataSpace } from "./data-space.ts";
 
 export type HealthGrade = "healthy" | "degraded" | "unhealthy";
 
@@ -28,11 +29,11 @@ export interface Health {
   /** Never throws: what is wrong is what it tells. */
   report(): Promise<HealthReport>;
   /**
-   * Throws `POOL_FULL` at the critical threshold, `STORAGE_UNAVAILABLE` where the pool is in no state to serve and does not
+   * Throws `DATA_DISK_FULL` where the reserve of the data directory is touched, `POOL_FULL` at the critical threshold, `STORAGE_UNAVAILABLE` where the pool is in no state to serve and does not
    * come to serve within the time in which a storage that has died is opened again.
    */
   readonly assertRoom: (call: { readonly signal: AbortSignal }) => Promise<void>;
-  /** Whether the pool is in a good state and below its warning threshold. */
+  /** Whether the pool is in a good state and below its warning threshold, and the data directory has room. */
   isRoomy(): Promise<boolean>;
   /** Takes in what the storage has just said to somebody else. */
   noteStorage(status: StorageStatus): void;
@@ -57,10 +58,11 @@ export function createHealth(deps: {
   readonly reaper: Reaper;
   readonly husks: Pick<Husks, "all">;
   readonly clock: Clock;
+  readonly dataSpace: Pick<DataSpace, "assertRoom" | "judge">;
   readonly warnThreshold: number;
   readonly critThreshold: number;
 }): Health {
-  const { storage, registry, reaper, husks, clock } = deps;
+  const { storage, registry, reaper, husks, clock, dataSpace } = deps;
   const startedMs = clock.monotonicMs();
   let cached: { readonly atMs: number; readonly status: Promise<StorageStatus> } | undefined;
   let quarantined: readonly string[] = [];
@@ -103,19 +105,22 @@ export function createHealth(deps: {
       const sessions = registry.all();
       const failedSessions = sessions.filter(({ row }) => row.phase.kind === "failed").length;
       const counts = { failedSessions, husks: husks.all().length, quarantined };
+      const data = dataSpace.judge();
+      const grades = [found.grade, data.grade, quarantined.length > 0 ? "degraded" : "healthy"] as const;
       return {
-        grade: found.grade === "healthy" && quarantined.length > 0 ? "degraded" : found.grade,
+        grade: worst(grades),
         storage: found.pool,
         sessionCount: sessions.length,
         ...counts,
         activeTools: sessions.reduce((sum, { gate }) => sum + gate.inFlight, 0),
         uptimeMs: clock.monotonicMs() - startedMs,
-        errors: [...(found.error === null ? [] : [found.error]), ...inWords(counts)],
+        errors: [...[found.error, data.error].filter((error) => error !== null), ...inWords(counts)],
         removals: reaper.pending(),
       };
     },
     assertRoom: async ({ signal }) => {
       signal.throwIfAborted();
+      dataSpace.assertRoom();
       const pool = await recovered(signal);
       const { grade, error } = judge(pool);
       if (grade !== "unhealthy") return;
@@ -127,7 +132,7 @@ export function createHealth(deps: {
         },
       );
     },
-    isRoomy: async () => judge(await status()).grade === "healthy",
+    isRoomy: async () => dataSpace.judge().grade === "healthy" && judge(await status()).grade === "healthy",
     noteStorage: (pool) => {
       cached = { atMs: clock.monotonicMs(), status: Promise.resolve(pool) };
     },
@@ -135,6 +140,11 @@ export function createHealth(deps: {
       quarantined = [...tokens];
     },
   };
+}
+
+function worst(grades: readonly HealthGrade[]): HealthGrade {
+  if (grades.includes("unhealthy")) return "unhealthy";
+  return grades.includes("degraded") ? "degraded" : "healthy";
 }
 
 function inWords(report: Pick<HealthReport, "failedSessions" | "husks" | "quarantined">): readonly string[] {

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { prepared } from "./prepared.ts";
-import type { CallPosition, CallRow, KnownCall, SessionRow, SnapshotRow } from "./row.ts";
+import type { StoredSession } from "./environment-records.ts";
+import type { CallPosition, CallRow, KnownCall, SnapshotRow } from "./row.ts";
 
 /**
  * Where calls and snapshots stand to each other. A logical clock, the sequence that names of snapshots come from, ticks
@@ -13,12 +14,16 @@ type CallKey = Pick<CallRow, "token" | "callId">;
 
 export interface CallEnd extends CallKey {
   readonly result: string;
+  /** What the result is charged with. */
+  readonly resultBytes: number;
+  /** Given for a large result, whose content the file holds. */
+  readonly resultFile?: string;
   /** The head that it ran on. */
   readonly headGeneration: number;
 }
 
 /** Puts a call on record as started, unless one of this id is known, which is the answer then. */
-export function beginCall(db: DatabaseSync, row: Omit<CallRow, "status" | "result">): KnownCall | null {
+export function beginCall(db: DatabaseSync, row: Omit<CallRow, "status" | "result" | "resultFile">): KnownCall | null {
   const { changes } = prepared(
     db,
     `INSERT INTO calls (token, call_id, payload_hash, generation, status, result, at_ms, head_generation, start_tick, end_tick)
@@ -28,16 +33,24 @@ export function beginCall(db: DatabaseSync, row: Omit<CallRow, "status" | "resul
 }
 
 /** A call that began before files of its head were lost is doubtful, whenever it ends. */
-export function finishCall(db: DatabaseSync, { token, callId, result, headGeneration }: CallEnd): void {
+export function finishCall(db: DatabaseSync, end: CallEnd): void {
+  const { token, callId, result, resultBytes, resultFile, headGeneration } = end;
   const lost = prepared(db, "SELECT lost_tick FROM heads WHERE token = ? AND generation = ?").get(
     token,
     headGeneration,
   );
-  prepared(
+  const { changes } = prepared(
     db,
-    `UPDATE calls SET result = ?, head_generation = ?, end_tick = ${NOW},
+    `UPDATE calls SET result = ?, result_bytes = ?, head_generation = ?, end_tick = ${NOW},
        status = CASE WHEN start_tick < ? THEN 'doubtful' ELSE 'finished' END WHERE token = ? AND call_id = ?`,
-  ).run(result, headGeneration, Number(lost?.["lost_tick"] ?? 0), token, callId);
+  ).run(result, resultBytes, headGeneration, Number(lost?.["lost_tick"] ?? 0), token, callId);
+  if (resultFile === undefined) return;
+  // The session may have been destroyed meanwhile: then nothing owns the file.
+  const own =
+    Number(changes) === 1
+      ? db.prepare("UPDATE calls SET result_file = ? WHERE token = ? AND call_id = ?")
+      : db.prepare("INSERT OR IGNORE INTO dead_files (name) VALUES (?)");
+  own.run(...(Number(changes) === 1 ? [resultFile, token, callId] : [resultFile]));
 }
 
 export function forgetCall(db: DatabaseSync, { token, callId }: CallKey): void {
@@ -57,6 +70,7 @@ export function findCall(db: DatabaseSync, { token, callId }: CallKey): KnownCal
     headGeneration,
     status: String(row["status"]) as CallRow["status"],
     result: row["result"] === null ? null : String(row["result"]),
+    resultFile: row["result_file"] === null ? null : String(row["result_file"]),
     atMs: Number(row["at_ms"]),
     position: positionOf(db, { token, callId, headGeneration, ...ticks }),
   };
@@ -124,7 +138,7 @@ export function placeSnapshot(db: DatabaseSync, row: SnapshotRow, headGeneration
 }
 
 /** Notes what the session's new head was made from; the snapshot itself may go later. */
-export function placeHead(db: DatabaseSync, { token, headGeneration, parentSnapshot }: SessionRow): void {
+export function placeHead(db: DatabaseSync, { token, headGeneration, parentSnapshot }: StoredSession): void {
   const stored = db
     .prepare("SELECT row, head_generation, sealed_tick FROM snapshots WHERE id = ? AND token = ?")
     .get(parentSnapshot, token);

@@ -10,8 +10,18 @@ import {
   placeHead,
   placeSnapshot,
 } from "./call-records.ts";
+import {
+  dropEnvironment,
+  environmentOf,
+  keepEnvironment,
+  listSessions,
+  rowText,
+  type StoredSession,
+} from "./environment-records.ts";
 import { keepAdmission, raiseEpoch } from "./fleet-records.ts";
 import { forgetProcess, listProcesses, putProcess } from "./process-records.ts";
+import { forgetReceipts, keepReceipts } from "./receipt-records.ts";
+import { dropResults, resultBytes } from "./result-records.ts";
 import type { HeadRef } from "../storage/storage.ts";
 import type { HuskRow, IntentRow, ProcessRow, ReceiptRow, SessionRow, SnapshotRow } from "./row.ts";
 
@@ -47,14 +57,22 @@ const parseRows = (rows: readonly Record<string, unknown>[]): readonly unknown[]
   rows.map((row) => JSON.parse(String(row["row"])) as unknown);
 
 const insertSession = (db: DatabaseSync, row: SessionRow): void => {
-  db.prepare("INSERT INTO sessions (id, token, row) VALUES (?, ?, ?)").run(row.id, row.token, JSON.stringify(row));
+  db.prepare("INSERT INTO sessions (id, token, row, env_hash) VALUES (?, ?, ?, ?)").run(
+    row.id,
+    row.token,
+    rowText(row),
+    keepEnvironment(db, row.env),
+  );
 };
 
-/** A session that is not there (any more) is an error: a late change must not bring it back, nor be lost silently. */
-const updateSession = (db: DatabaseSync, row: SessionRow): void => {
+/**
+ * A session that is not there (any more) is an error: a late change must not bring it back, nor be lost silently. Its
+ * environment stays as it was inserted.
+ */
+const updateSession = (db: DatabaseSync, row: StoredSession): void => {
   const { changes } = db
     .prepare("UPDATE sessions SET row = ? WHERE token = ? AND id = ?")
-    .run(JSON.stringify(row), row.token, row.id);
+    .run(rowText(row), row.token, row.id);
   if (Number(changes) !== 1) throw new Error(`there is no session ${row.id} to change`);
 };
 
@@ -96,9 +114,12 @@ const dropReceipt = (db: DatabaseSync, { scope, key }: Pick<ReceiptRow, "scope" 
 };
 
 const deleteSession = (db: DatabaseSync, token: string): void => {
+  const env = environmentOf(db, token);
   for (const table of ["sessions", "snapshots", "intents", "calls", "idle", "heads", "lost_heads", "processes"]) {
     db.prepare(`DELETE FROM ${table} WHERE token = ?`).run(token);
   }
+  dropEnvironment(db, env);
+  forgetReceipts(db, token);
 };
 
 const endIntent = (db: DatabaseSync, token: string): void => {
@@ -107,7 +128,7 @@ const endIntent = (db: DatabaseSync, token: string): void => {
 
 /** A change of one session, committed as one: its row, what came with it, and whether its intent ends with it. */
 export interface SessionCommit {
-  readonly session: SessionRow;
+  readonly session: StoredSession;
   readonly snapshot?: SnapshotRow;
   /** The id of a snapshot that is gone. */
   readonly dropped?: string;
@@ -144,7 +165,7 @@ export const operations = {
   /** Sessions that were made together and become usable together, or not at all. */
   commitSessions: operation(
     "full",
-    (db, input: { readonly sessions: readonly SessionRow[]; readonly receipt?: ReceiptRow }): void => {
+    (db, input: { readonly sessions: readonly StoredSession[]; readonly receipt?: ReceiptRow }): void => {
       for (const session of input.sessions) updateSession(db, session);
       if (input.receipt !== undefined) putReceipt(db, input.receipt);
     },
@@ -156,10 +177,12 @@ export const operations = {
     "full",
     (db, input: { readonly from: string; readonly session: SessionRow; readonly receipt?: ReceiptRow }): void => {
       const { session, receipt } = input;
+      const before = environmentOf(db, session.token);
       const { changes } = db
-        .prepare("UPDATE sessions SET id = ?, row = ? WHERE token = ? AND id = ?")
-        .run(session.id, JSON.stringify(session), session.token, input.from);
+        .prepare("UPDATE sessions SET id = ?, row = ?, env_hash = ? WHERE token = ? AND id = ?")
+        .run(session.id, rowText(session), keepEnvironment(db, session.env), session.token, input.from);
       if (Number(changes) !== 1) throw new Error(`there is no session ${input.from} to hand over`);
+      dropEnvironment(db, before);
       if (receipt !== undefined) putReceipt(db, receipt);
     },
   ),
@@ -188,11 +211,7 @@ export const operations = {
     const rows = db.prepare("SELECT token, idle_ms FROM idle").all();
     return Object.fromEntries(rows.map((row) => [String(row["token"]), Number(row["idle_ms"])]));
   }),
-  listSessions: operation(
-    "none",
-    (db, _: null): readonly SessionRow[] =>
-      parseRows(db.prepare("SELECT row FROM sessions").all()) as readonly SessionRow[],
-  ),
+  listSessions: operation("none", (db, _: null): readonly SessionRow[] => listSessions(db)),
   listSnapshots: operation(
     "none",
     (db, token: string): readonly SnapshotRow[] =>
@@ -246,6 +265,8 @@ export const operations = {
   forgetCall: quick("normal", forgetCall),
   findCall: operation("none", findCall),
   forgetCalls: operation("normal", forgetCalls),
+  resultBytes: operation("none", resultBytes),
+  dropResults: operation("normal", dropResults),
   /** Heads that the storage had to mount again; they are remembered until their sessions have a new generation. */
   noteLostHeads: operation("full", (db, heads: readonly HeadRef[]): void => {
     const note = db.prepare("INSERT OR IGNORE INTO lost_heads (token, generation) VALUES (?, ?)");
@@ -298,10 +319,8 @@ export const operations = {
       "INSERT INTO sequence (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)",
     ).run(input.name, input.atLeast);
   }),
-  /** Drops receipts older than their retention. */
-  forgetBefore: operation("normal", (db, atMs: number): void => {
-    db.prepare("DELETE FROM receipts WHERE at_ms < ?").run(atMs);
-  }),
+  /** Drops receipts older than their retention, and the oldest of those that are beyond their bounds. */
+  keepReceipts: operation("normal", keepReceipts),
 } as const;
 
 export type Operations = typeof operations;

@@ -104,6 +104,54 @@ describe("openRecords", () => {
     expect(await records.call("listSessions", null)).toEqual([]);
   });
 
+  it("stores an environment once for all sessions that share it, and never with a change of the session", async () => {
+    const env = { SECRET: "s".repeat(1000) };
+    await using records = await openRecords(file());
+    for (const id of ["a", "b"]) await records.call("insertSession", session(id, { env }));
+    await records.call("insertSession", session("c"));
+    await records.call("commitSession", { session: session("a", { env: { OTHER: "no" }, turnCounter: 1 }) });
+    const [a, b, c] = await records.call("listSessions", null);
+    expect([a?.env, b?.env, c?.env]).toEqual([env, env, {}]);
+    expect(b?.env).toBe(a?.env);
+    const stored = (): unknown[] => {
+      using db = new DatabaseSync(file(), { readOnly: true });
+      const rows = db.prepare("SELECT row FROM sessions").all();
+      expect(JSON.stringify(rows)).not.toContain("SECRET");
+      return db.prepare("SELECT env FROM environments").all();
+    };
+    expect(stored()).toHaveLength(1);
+    await records.call("deleteSession", "ta");
+    expect(stored()).toHaveLength(1);
+    await records.call("handOverSession", { from: "b", session: session("d", { token: "tb", env: { A: "1" } }) });
+    expect(stored()).toEqual([{ env: '{"A":"1"}' }]);
+    await records.call("deleteSession", "tb");
+    expect(stored()).toEqual([]);
+  });
+
+  it("gives the space of a session's records back to the disk", async () => {
+    await using records = await openRecords(file());
+    await records.call("insertSession", session("a"));
+    const result = JSON.stringify({ content: "x".repeat(60_000) });
+    for (let index = 0; index < 200; index += 1) {
+      const callId = String(index);
+      await records.call("beginCall", {
+        token: "ta",
+        callId,
+        payloadHash: "h",
+        generation: 1,
+        headGeneration: 1,
+        atMs: 1,
+      });
+      await records.call("finishCall", { token: "ta", callId, result, resultBytes: result.length, headGeneration: 1 });
+    }
+    await records.call("keepFact", { name: "n", value: "v" });
+    const bytes = async (): Promise<number> => (await stat(file())).size + (await stat(`${file()}-wal`)).size;
+    expect(await bytes()).toBeGreaterThan(10 * 1024 * 1024);
+    await records.call("deleteSession", "ta");
+    await records.call("keepFact", { name: "n", value: "w" });
+    expect(await bytes()).toBeLessThan(4 * 1024 * 1024);
+  });
+
   it("never gives a number of a sequence twice", async () => {
     const numbers: number[] = [];
     for (const _ of [1, 2]) {
@@ -152,7 +200,7 @@ describe("openRecords", () => {
     expect(await records.call("listSessions", null)).toHaveLength(1);
   });
 
-  it("refuses a damaged file and a file of another schema", async () => {
+  it("refuses a damaged file, and one of a later schema", async () => {
     await writeFile(file(), "this is not a database, and long enough to be read as a page header of one".repeat(20));
     await expect(openRecords(file())).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
     await rm(file());

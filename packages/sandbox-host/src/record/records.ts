@@ -23,8 +23,9 @@ interface Pending {
   readonly reject: (error: SandboxError) => void;
 }
 
-/** How often the worker is told of what was written beside it. */
+/** How often the worker is told of what was written beside it: by the count of changes, and by the bytes of results. */
 const TEND_EVERY = 200;
+const TEND_EVERY_BYTES = 1024 * 1024;
 
 /**
  * Opens the database at `path`, making it if there is none. Throws `HOME_VERSION_UNSUPPORTED` for one that a later version
@@ -72,6 +73,7 @@ export async function openRecords(path: string): Promise<Records> {
   await ask(0, () => undefined);
   const near = openNear(path);
   let writtenNear = 0;
+  let bytesNear = 0;
   /** Only where everything that was asked before is done, so that each call sees those before it. */
   const attemptNear = (name: OperationName, input: unknown): { readonly output: unknown } | undefined => {
     if (ended !== undefined || pending.size > 0 || operations[name].pace !== "quick") return undefined;
@@ -81,7 +83,11 @@ export async function openRecords(path: string): Promise<Records> {
       throw refusal(thrown);
     } finally {
       writtenNear += 1;
-      if (writtenNear % TEND_EVERY === 0) worker.postMessage({ id: -1, name: TEND, input: null } satisfies Request);
+      bytesNear += sizeOf(input);
+      if (writtenNear % TEND_EVERY === 0 || bytesNear > TEND_EVERY_BYTES) {
+        bytesNear = 0;
+        worker.postMessage({ id: -1, name: TEND, input: null } satisfies Request);
+      }
     }
   };
   return {
@@ -112,6 +118,11 @@ function unusable(path: string, cause: unknown): SandboxError {
   const { name, message: why } = cause as Error;
   const reason = name === LATER_RECORDS ? "HOME_VERSION_UNSUPPORTED" : "STORAGE_UNAVAILABLE";
   return new SandboxError(reason, `the records ${path} cannot be used: ${why}`, { cause });
+}
+
+/** Of a quick operation's input only a result can be large. */
+function sizeOf(input: unknown): number {
+  return typeof input === "object" && input !== null && "resultBytes" in input ? Number(input.resultBytes) : 0;
 }
 
 function refusal(cause: unknown): SandboxError {

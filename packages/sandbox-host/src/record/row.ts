@@ -158,7 +158,10 @@ export interface CallRow {
   /** The head that it ran on; 0 where that is not known. */
   readonly headGeneration: number;
   readonly status: "started" | "finished" | "doubtful";
+  /** The result as JSON, without its content if that is in a file or was dropped. */
   readonly result: string | null;
+  /** The file that holds the content of a large result. */
+  readonly resultFile: string | null;
   readonly atMs: number;
 }
 

@@ -1,8 +1,11 @@
 import type { DatabaseSync } from "node:sqlite";
+import { keepEnvironment, TABLE_OF_ENVIRONMENTS } from "./environment-records.ts";
 import { TABLE_OF_PROCESSES } from "./process-records.ts";
+import { TABLES_OF_RESULTS } from "./result-records.ts";
+import type { SessionRow } from "./row.ts";
 
 /** Raised whenever the tables or the shape of a stored row change. */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 /** What heads were made from, and what became of them; heads whose loss is not dealt with yet; facts of the machine. */
 const TABLES_OF_HEADS = `
@@ -14,7 +17,8 @@ const TABLES_OF_HEADS = `
 `;
 
 const TABLES = `
-  CREATE TABLE sessions (id TEXT PRIMARY KEY, token TEXT NOT NULL UNIQUE, row TEXT NOT NULL) STRICT;
+  CREATE TABLE sessions (id TEXT PRIMARY KEY, token TEXT NOT NULL UNIQUE, row TEXT NOT NULL, env_hash TEXT) STRICT;
+  ${TABLE_OF_ENVIRONMENTS}
   CREATE TABLE snapshots (id TEXT PRIMARY KEY, token TEXT NOT NULL, name TEXT NOT NULL UNIQUE, row TEXT NOT NULL,
     head_generation INTEGER NOT NULL DEFAULT 0, sealed_tick INTEGER NOT NULL DEFAULT 0) STRICT;
   CREATE INDEX snapshots_by_token ON snapshots (token);
@@ -22,10 +26,7 @@ const TABLES = `
   CREATE TABLE receipts (scope TEXT NOT NULL, key TEXT NOT NULL, payload_hash TEXT NOT NULL, result TEXT NOT NULL,
     at_ms INTEGER NOT NULL, PRIMARY KEY (scope, key)) STRICT;
   CREATE INDEX receipts_by_time ON receipts (at_ms);
-  CREATE TABLE calls (token TEXT NOT NULL, call_id TEXT NOT NULL, payload_hash TEXT NOT NULL, generation INTEGER NOT NULL,
-    status TEXT NOT NULL, result TEXT, at_ms INTEGER NOT NULL, head_generation INTEGER NOT NULL DEFAULT 0,
-    start_tick INTEGER NOT NULL DEFAULT 0, end_tick INTEGER, PRIMARY KEY (token, call_id)) STRICT;
-  CREATE INDEX calls_by_time ON calls (at_ms);
+  ${TABLES_OF_RESULTS}
   CREATE TABLE husks (token TEXT PRIMARY KEY, row TEXT NOT NULL) STRICT;
   CREATE TABLE idle (token TEXT PRIMARY KEY, idle_ms INTEGER NOT NULL) STRICT;
   CREATE TABLE sequence (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
@@ -74,7 +75,33 @@ const MIGRATIONS: Readonly<Record<number, (db: DatabaseSync) => void>> = {
     `);
     rewriteRows(db, "sessions", (row) => ({ ...row, networkPolicy: null, exposures: [] }));
   },
+  // A result stays as it was written, however large: it is charged, and goes when the session is over its bound.
+  3: (db) => {
+    db.exec(`
+      ALTER TABLE sessions ADD COLUMN env_hash TEXT;
+      ${TABLE_OF_ENVIRONMENTS}
+      DROP INDEX IF EXISTS calls_by_time;
+      ALTER TABLE calls RENAME TO calls_before;
+      ${TABLES_OF_RESULTS}
+      INSERT INTO calls (token, call_id, payload_hash, generation, status, at_ms, head_generation, start_tick, end_tick,
+        result_bytes, result)
+        SELECT token, call_id, payload_hash, generation, status, at_ms, head_generation, start_tick, end_tick,
+          octet_length(coalesce(result, '')), result FROM calls_before ORDER BY rowid;
+      DROP TABLE calls_before;
+    `);
+    takeEnvironmentsOut(db);
+  },
 };
+
+/** One session at a time: environments of the older version had no bound. */
+function takeEnvironmentsOut(db: DatabaseSync): void {
+  const read = db.prepare("SELECT row FROM sessions WHERE id = ?");
+  const update = db.prepare("UPDATE sessions SET row = ?, env_hash = ? WHERE id = ?");
+  for (const { id } of db.prepare("SELECT id FROM sessions").all()) {
+    const { env, ...row } = JSON.parse(String(read.get(String(id))?.["row"])) as SessionRow;
+    update.run(JSON.stringify(row), keepEnvironment(db, env), String(id));
+  }
+}
 
 type Row = Readonly<Record<string, unknown>>;
 
@@ -94,25 +121,31 @@ function isPaused(row: Row): boolean {
  * throws for any other and for a damaged one, so that wrong data is never served. What throws has changed nothing.
  */
 export function prepareSchema(db: DatabaseSync): void {
+  // Before anything is written: a database keeps the way that it was made with.
+  db.exec("PRAGMA auto_vacuum = INCREMENTAL");
   db.exec("PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON");
   const check = db.prepare("PRAGMA quick_check(1)").get();
   if (check?.["quick_check"] !== "ok") throw new Error("the records are damaged (sqlite quick_check failed)");
   const version = Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
-  if (version === SCHEMA_VERSION) return;
   if (version > SCHEMA_VERSION) {
     throw new LaterRecordsError(
       `they have schema version ${version}, this host knows versions up to ${SCHEMA_VERSION}`,
     );
   }
+  if (version !== SCHEMA_VERSION) bringUp(db, version);
+  shrinkable(db);
+}
+
+function bringUp(db: DatabaseSync, from: number): void {
   db.exec("BEGIN IMMEDIATE");
   try {
-    if (version === 0) db.exec(TABLES);
-    else migrate(db, version);
+    if (from === 0) db.exec(TABLES);
+    else migrate(db, from);
     db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
   } catch (cause) {
     if (db.isTransaction) db.exec("ROLLBACK");
     const why = cause instanceof Error ? cause.message : String(cause);
-    const move = `from schema version ${version} to ${SCHEMA_VERSION}`;
+    const move = `from schema version ${from} to ${SCHEMA_VERSION}`;
     throw new Error(`they could not be brought ${move} and are as they were: ${why}`, { cause });
   }
 }
@@ -122,5 +155,17 @@ function migrate(db: DatabaseSync, from: number): void {
     const step = MIGRATIONS[version];
     if (step === undefined) throw new Error(`this host has no step from schema version ${version}`);
     step(db);
+  }
+}
+
+const INCREMENTAL = 2;
+
+/** A database of an older version gives no space back until it is written anew once. Without room for that it stays so. */
+function shrinkable(db: DatabaseSync): void {
+  if (db.prepare("PRAGMA auto_vacuum").get()?.["auto_vacuum"] === INCREMENTAL) return;
+  try {
+    db.exec("PRAGMA auto_vacuum = INCREMENTAL; VACUUM");
+  } catch {
+    // The next start tries again.
   }
 }

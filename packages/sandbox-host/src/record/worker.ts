@@ -1,8 +1,10 @@
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
+import { DeadFiles } from "./dead-files.ts";
 import { type Answer, CLOSE, type Request, TEND } from "./message.ts";
 import { operations } from "./operation.ts";
+import { resultDirectory } from "./result-directory.ts";
 import { prepareSchema, SCHEMA_VERSION } from "./schema.ts";
 
 /**
@@ -17,6 +19,8 @@ const db = new DatabaseSync(path);
 prepareSchema(db);
 db.exec("PRAGMA wal_autocheckpoint = 0");
 beginLog();
+const deadFiles = new DeadFiles(db, resultDirectory(path));
+deadFiles.sweep();
 // The input of each operation is checked by the types at the other end of the port.
 const table: Readonly<
   Record<string, { readonly durability: string; readonly run: (db: DatabaseSync, input: never) => unknown }>
@@ -28,8 +32,11 @@ const control = {
   mark: db.prepare("SAVEPOINT one"),
   keep: db.prepare("RELEASE one"),
 };
+const freePages = db.prepare("PRAGMA freelist_count");
 /** As much as SQLite would let it grow by itself. */
 const MAX_LOG_BYTES = 4 * 1024 * 1024;
+/** Pages that are free and may stay so: what comes next uses them. */
+const MAX_FREE_PAGES = 512;
 let synchronous: "FULL" | "NORMAL" | undefined;
 
 port.on("message", (first: Request) => {
@@ -38,6 +45,7 @@ port.on("message", (first: Request) => {
     arrived.push(next.message as Request);
   const end = arrived.findIndex(({ name }) => name === CLOSE);
   commit((end < 0 ? arrived : arrived.slice(0, end)).filter(({ name }) => name !== TEND));
+  tendFiles();
   if (end < 0) {
     tendLog();
     return;
@@ -60,9 +68,23 @@ function commit(batch: readonly Request[]): void {
   }
 }
 
-/** Takes a log that has grown long into the database and begins it anew. Before others write: see `Near`. */
+/** Files that cannot be removed now are tried again after the next change; nothing depends on it. */
+function tendFiles(): void {
+  try {
+    deadFiles.bury();
+  } catch {
+    if (db.isTransaction) db.exec("ROLLBACK");
+  }
+}
+
+/**
+ * Gives space that has become free back to the disk, takes a log that has grown long into the database, and begins it
+ * anew. Before others write: see `Near`.
+ */
 function tendLog(): void {
-  if (statSync(`${path}-wal`).size < MAX_LOG_BYTES) return;
+  const isLoose = Number(freePages.get()?.["freelist_count"] ?? 0) > MAX_FREE_PAGES;
+  if (!isLoose && statSync(`${path}-wal`).size < MAX_LOG_BYTES) return;
+  if (isLoose) db.exec("PRAGMA incremental_vacuum");
   db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   beginLog();
 }

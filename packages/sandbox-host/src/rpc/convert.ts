@@ -153,6 +153,7 @@ export function toWireResult(callId: string, { result, from }: LedgerAnswer): Ex
     generation: result.generation,
     replayed: from === "store",
     snapshotId: result.snapshotId ?? "",
+    contentDropped: result.contentDropped ?? false,
   };
   return create(ExecuteToolResponseSchema, result.exitCode === null ? init : { ...init, exitCode: result.exitCode });
 }

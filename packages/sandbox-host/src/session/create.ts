@@ -63,7 +63,7 @@ export function createCreateSession(deps: {
       return await fromBase(request, call, async (source) => {
         using _entry = deps.admission.enter();
         await deps.assertRoom(call);
-        using _place = registry.reserve(id);
+        using _place = registry.reserve(id, request.env);
         const { time, ports, networkPolicy, tenant, labels, env, limits, quotaBytes } = request;
         const wanted = {
           id,

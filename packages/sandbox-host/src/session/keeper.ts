@@ -27,14 +27,16 @@ interface Deps {
   readonly intervalMs: number;
   /** How long tool calls are known after their end, and how many of each session. */
   readonly callRetention: { readonly ms: number; readonly perSession: number };
+  /** The results of calls and the receipts of requests, which have bounds of their own. */
+  readonly results: { tend(): Promise<void> };
+  readonly receiptBounds: { tend(): Promise<void> };
+  readonly dataSpace: { watch(signal: AbortSignal): Promise<void> };
   /** Outputs of calls that are kept for a while. */
   readonly outputs: { sweep(): Promise<void> };
   readonly warm: Pick<WarmPool, "release">;
   readonly health: Pick<Health, "noteStorage">;
 }
 
-/** How long the answers to idempotent requests are kept. */
-const RETENTION_MS = 24 * 3_600_000;
 const FORGET_EVERY_MS = 300_000;
 const EXPIRE_EVERY_MS = 1_000;
 /** A dead storage daemon takes every session with it, so it is looked for more often than the rest. */
@@ -58,6 +60,7 @@ export function startKeeper(deps: Deps): AsyncDisposable {
     collectHusks(deps, options),
     expire(deps, stop.signal),
     sweepOutputs(deps, stop.signal),
+    deps.dataSpace.watch(stop.signal),
   ]);
   return {
     [Symbol.asyncDispose]: async () => {
@@ -91,12 +94,16 @@ async function collectHusks(
   }
 }
 
-async function forget({ records, clock, log, callRetention }: Deps, signal: AbortSignal): Promise<void> {
+async function forget(deps: Deps, signal: AbortSignal): Promise<void> {
+  const { records, clock, log, callRetention } = deps;
+  const drop = async (): Promise<void> => {
+    const calls = { beforeMs: clock.nowMs() - callRetention.ms, keepPerSession: callRetention.perSession };
+    await records.call("forgetCalls", calls);
+    await deps.results.tend();
+    await deps.receiptBounds.tend();
+  };
   while (!signal.aborted) {
-    const nowMs = clock.nowMs();
-    const calls = { beforeMs: nowMs - callRetention.ms, keepPerSession: callRetention.perSession };
-    const both = [records.call("forgetBefore", nowMs - RETENTION_MS), records.call("forgetCalls", calls)];
-    await Promise.all(both).catch((err: unknown) => {
+    await drop().catch((err: unknown) => {
       log.error({ err }, "old answers could not be dropped");
     });
     await clock.sleep(FORGET_EVERY_MS, { signal }).catch(() => undefined);

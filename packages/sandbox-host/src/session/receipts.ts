@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { type Clock, type Reason, SandboxError } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
 import type { ReceiptRow } from "../record/row.ts";
+import type { ReceiptBounds } from "./receipt-bounds.ts";
 
 /** A request that may come more than once. An empty key means that the caller gave none: then it is done each time. */
 export interface KeyedRequest {
@@ -37,10 +38,16 @@ const BEGUN = "";
 /** Failures that do not say whether there was an effect. */
 const UNSETTLED: readonly Reason[] = ["CANCELLED", "DEADLINE_EXCEEDED", "INTERNAL"];
 
-export function createReceipts(deps: { readonly records: Records; readonly clock: Clock }): Receipts {
+export function createReceipts(deps: {
+  readonly records: Records;
+  readonly clock: Clock;
+  /** Told of each receipt that is made; absent where they are not bounded. */
+  readonly bounds?: Pick<ReceiptBounds, "note">;
+}): Receipts {
   const inFlight = new Map<string, { readonly payloadHash: string; readonly result: Promise<unknown> }>();
   const rowOf = (request: KeyedRequest, result: string): ReceiptRow => {
     const { scope, key } = request;
+    deps.bounds?.note(scope.length + key.length + result.length);
     return { scope, key, payloadHash: hashOf(request), result, atMs: deps.clock.nowMs() };
   };
 

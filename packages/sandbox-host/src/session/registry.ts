@@ -1,5 +1,6 @@
 import { coversTenant, type Principal, SandboxError, type SessionId } from "@turnbox/core";
 import type { SessionRow } from "../record/row.ts";
+import { EnvironmentRoom } from "./environment-room.ts";
 import type { SessionEvents } from "./events.ts";
 import type { Session } from "./session.ts";
 
@@ -13,8 +14,11 @@ export interface Registry {
   readonly reserved: number;
   /** How many sessions have gone since the start. */
   readonly removals: number;
-  /** Takes the id; dispose to give it back. Throws `SESSION_EXISTS` or `MAX_SESSIONS_REACHED`. */
-  reserve(id: SessionId): Disposable;
+  /**
+   * Takes the id; dispose to give it back. Throws `SESSION_EXISTS`, or `MAX_SESSIONS_REACHED` also if the environments of
+   * all sessions together leave no room for this one.
+   */
+  reserve(id: SessionId, env?: SessionRow["env"]): Disposable;
   add(session: Session): void;
   remove(session: Session): void;
   find(id: string): Session | undefined;
@@ -25,7 +29,13 @@ export interface Registry {
   all(): readonly Session[];
 }
 
-export function createRegistry(options: { readonly maxSessions: number; readonly events: SessionEvents }): Registry {
+export function createRegistry(options: {
+  /** 0 is no limit, as for the environments. */
+  readonly maxSessions: number;
+  readonly maxEnvironmentBytes?: number;
+  readonly events: SessionEvents;
+}): Registry {
+  const environments = new EnvironmentRoom(options.maxEnvironmentBytes ?? 0);
   const sessions = new Map<string, Session>();
   const reserved = new Set<string>();
   let removals = 0;
@@ -39,7 +49,7 @@ export function createRegistry(options: { readonly maxSessions: number; readonly
     get removals() {
       return removals;
     },
-    reserve: (id) => {
+    reserve: (id, env = {}) => {
       if (sessions.has(id) || reserved.has(id)) {
         throw new SandboxError("SESSION_EXISTS", `session ${id} exists`, { metadata: { sessionId: id } });
       }
@@ -48,6 +58,7 @@ export function createRegistry(options: { readonly maxSessions: number; readonly
           metadata: { maxSessions: String(options.maxSessions) },
         });
       }
+      environments.assertRoom(env, sessions.values());
       reserved.add(id);
       return { [Symbol.dispose]: () => void reserved.delete(id) };
     },

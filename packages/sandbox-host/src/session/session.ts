@@ -69,7 +69,9 @@ export function createSession(
       commits.run(async () => {
         const next = change(row);
         if (next.phase.kind !== row.phase.kind) assertTransition(row.phase.kind, next.phase.kind);
-        await records.call("commitSession", { session: next, ...extras });
+        // An environment never changes, and may be large.
+        const { env: _, ...stored } = next;
+        await records.call("commitSession", { session: stored, ...extras });
         const before = row;
         row = next;
         if (extras.snapshot !== undefined) events.publish("sealed", session);

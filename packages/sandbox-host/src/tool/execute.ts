@@ -46,6 +46,8 @@ export function createExecuteTool(deps: {
   readonly activity: Activity;
   readonly outputs: ToolOutputs;
   readonly running: RunningCalls;
+  /** Throws if there is no room to put on record what calls do. */
+  readonly assertRoom: () => void;
   /** Absent where the host takes no snapshots for tools. */
   readonly snapshotTool?: SnapshotTool | undefined;
 }): ExecuteTool {
@@ -69,6 +71,7 @@ export function createExecuteTool(deps: {
     using _following = call.onOutput && deps.outputs.follow(session, call.callId, call.onOutput);
     return await deps.running.track(session, { callId: call.callId, ends: [] }, (cancelled) =>
       deps.ledger.once(session, { callId: call.callId, payload }, async () => {
+        refuseWith(deps.assertRoom);
         using kill = linkSignals([cancelled, ...endsOf(session, call)]);
         const entry = await inGate(session, { ...call, kill: kill.signal }, run);
         const { result } = entry;
@@ -126,12 +129,19 @@ function endsOf({ lifetime, interrupt }: Session, { kill }: ToolCall): readonly 
   return [...(kill === undefined ? [] : [kill]), lifetime.signal, interrupt];
 }
 
-/** A place among the session's running calls; a refusal here comes before any effect. */
+/** A place among the session's running calls. */
 function enter(session: Session, call: ToolCall): Disposable {
-  try {
+  return refuseWith(() => {
     assertActive(session.row.phase, "ExecuteTool");
     assertGeneration(session, call.expectedGeneration);
     return session.gate.enter();
+  });
+}
+
+/** A refusal here comes before any effect. */
+function refuseWith<Result>(check: () => Result): Result {
+  try {
+    return check();
   } catch (cause) {
     throw new NotStarted("refused", { cause });
   }

@@ -9,11 +9,13 @@ const MAX_SHOWN_CHARACTERS = 1024;
  * What a call that was made before is answered with: its result while its effect is in the session's files. Throws
  * `CALL_ROLLED_BACK`, with what the result was, where the effect was discarded, and `OUTCOME_UNKNOWN` where nobody knows.
  */
-export function answerOf(call: KnownCall): ToolResult {
-  const { callId, status, position, result: stored } = call;
-  if (stored === null || status === "started")
-    throw unknown(callId, "was started and its end was not recorded", "not_recorded");
-  const result = JSON.parse(stored) as ToolResult;
+export async function answerOf(
+  call: KnownCall,
+  load: (call: KnownCall) => Promise<ToolResult | null>,
+): Promise<ToolResult> {
+  const { callId, status, position } = call;
+  const result = status === "started" ? null : await load(call);
+  if (result === null) throw unknown(callId, "was started and its end was not recorded", "not_recorded");
   if (position === "discarded") throw rolledBack(callId, result);
   if (status === "doubtful")
     throw unknown(callId, "finished after the last snapshot, and what was written then may be lost", "files_lost");

@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto";
 import { type Clock, SandboxError } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
+import type { KnownCall } from "../record/row.ts";
 import type { Session } from "../session/session.ts";
 import { answerOf } from "./ledger-answer.ts";
 import type { ToolResult } from "./result.ts";
+import type { StoredResults } from "./stored-results.ts";
 
 /** A call that the ledger knows by its id. */
 export interface LedgerCall {
@@ -28,7 +30,8 @@ export interface LedgerEntry {
  * Runs effectful calls exactly once: `started` is durable before the effect, the result before the answer. The same id
  * joins the call in flight or gets the stored result. A call whose end was not recorded, and one whose effect may be lost,
  * is `OUTCOME_UNKNOWN`; one whose effect a rollback discarded is `CALL_ROLLED_BACK` until an undo brings it back; a call
- * that was refused before it began leaves no trace.
+ * that was refused before it began leaves no trace. Results are kept within bounds: one that was dropped answers without
+ * its content, and is never run again.
  */
 export interface Ledger {
   once(session: Session, call: LedgerCall, run: () => Promise<LedgerEntry>): Promise<LedgerAnswer>;
@@ -48,15 +51,19 @@ export class NotStarted extends Error {
   override readonly name = "NotStarted";
 }
 
-export function createLedger(deps: { readonly records: Records; readonly clock: Clock }): Ledger {
-  const { records, clock } = deps;
+export function createLedger(deps: {
+  readonly records: Records;
+  readonly results: StoredResults;
+  readonly clock: Clock;
+}): Ledger {
+  const { records, results, clock } = deps;
   const inFlight = new Map<string, { readonly payloadHash: string; readonly result: Promise<ToolResult> }>();
 
+  const load = (known: KnownCall): Promise<ToolResult | null> => results.load(known);
   const perform = async (key: CallKey, run: () => Promise<LedgerEntry>): Promise<ToolResult> => {
     try {
       const entry = await run();
-      const result = JSON.stringify(entry.result);
-      await records.call("finishCall", { ...key, result, headGeneration: entry.headGeneration });
+      await results.finish(key, entry);
       return entry.result;
     } catch (thrown) {
       if (!(thrown instanceof NotStarted)) throw thrown;
@@ -84,7 +91,7 @@ export function createLedger(deps: { readonly records: Records; readonly clock: 
         const known = await records.call("beginCall", start);
         if (known !== null) {
           assertSame(known.payloadHash, payloadHash, callId);
-          const result = answerOf(known);
+          const result = await answerOf(known, load);
           answer.resolve(result);
           return { result, from: "store" };
         }
@@ -105,7 +112,7 @@ export function createLedger(deps: { readonly records: Records; readonly clock: 
       if (running !== undefined) return { result: await running.result, from: "store" };
       const known = await records.call("findCall", { token, callId });
       if (known === null) throw notFound(callId);
-      return { result: answerOf(known), from: "store" };
+      return { result: await answerOf(known, load), from: "store" };
     },
 
     assertKnown: async ({ row: { token } }, callId) => {

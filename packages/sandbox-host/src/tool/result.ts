@@ -27,4 +27,20 @@ export interface ToolResult {
   readonly generation: number;
   /** The snapshot that holds what the call wrote, where one is taken for each call. */
   readonly snapshotId: string | null;
+  /** Present if the host no longer keeps the content: what is left says how the call ended. */
+  readonly contentDropped?: true;
+}
+
+const DROPPED_NOTE = "[the output of this call is no longer kept]";
+
+/** What is left of a result whose content is gone. */
+export function withoutContent({ blocks: _, ...result }: ToolResult): ToolResult {
+  const gone = ({ totalBytes }: OutputCount): OutputCount => ({ totalBytes, truncatedBytes: totalBytes });
+  return {
+    ...result,
+    content: DROPPED_NOTE,
+    contentDropped: true,
+    stdout: gone(result.stdout),
+    stderr: gone(result.stderr),
+  };
 }

@@ -5,6 +5,7 @@ import type { Containers } from "../session/container.ts";
 import { assertGeneration } from "../session/generation.ts";
 import type { Session } from "../session/session.ts";
 import { type CallLimits, limitedSpec } from "./call-limits.ts";
+import { fitOutputs } from "./fit-output.ts";
 import { NotStarted } from "./ledger.ts";
 import { drainOutput, type Kept, type Progress, textOf } from "./output.ts";
 import type { ExitReason, ToolResult } from "./result.ts";
@@ -86,7 +87,7 @@ function toResult(ended: {
   readonly generation: number;
   readonly durationMs: number;
 }): ToolResult {
-  const { stdout, stderr } = ended.output;
+  const { stdout, stderr } = fitOutputs(ended.output);
   const { exitCode, exitReason } = endOf(ended.exit);
   return {
     content: contentOf(stdout, stderr, ended.exit),

@@ -126,7 +126,7 @@ export function createForkSession(deps: {
   ): Promise<Outcome> {
     try {
       // Held until all children are admitted, so that nobody else takes the id meanwhile.
-      places.use(registry.reserve(blueprint.id));
+      places.use(registry.reserve(blueprint.id, blueprint.env));
       const row = await maker.make(blueprint, call);
       return { child: { id: row.id, token: row.token }, row };
     } catch (thrown) {

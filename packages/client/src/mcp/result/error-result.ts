@@ -44,6 +44,7 @@ const FOR_A_MODEL: Readonly<Partial<Record<Reason, string>>> = {
   SESSION_LIMIT_REACHED: NO_ROOM,
   FLEET_EXHAUSTED: NO_ROOM,
   POOL_FULL: NO_ROOM,
+  DATA_DISK_FULL: NO_ROOM,
   SERVER_UNREACHABLE: "Ask the user to start the Turnbox server (`turnbox up`), then call the tool again.",
 };
 

@@ -49,7 +49,7 @@ const ELSEWHERE: readonly Reason[] = [
   "TEMPLATE_NOT_FOUND",
   "COMMAND_MISSING",
 ];
-const FULL: readonly Reason[] = ["MAX_SESSIONS_REACHED", "SESSION_LIMIT_REACHED", "POOL_FULL"];
+const FULL: readonly Reason[] = ["MAX_SESSIONS_REACHED", "SESSION_LIMIT_REACHED", "POOL_FULL", "DATA_DISK_FULL"];
 
 /**
  * Makes sandboxes on the fleet.
