@@ -1,8 +1,8 @@
 import { rm } from "node:fs/promises";
+import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 import { createChildCommandRunner, loadOrCreateHomeToken, type Log, SandboxError, systemClock } from "@turnbox/core";
 import { type BackendOptions, type Backends, composeBackends } from "./compose-backends.ts";
-import { sessionDefaults } from "./config.ts";
 import { createChangeFiles } from "./file/change-files.ts";
 import { createSessionFiles } from "./file/session-files.ts";
 import { createAdmission } from "./fleet/admission.ts";
@@ -70,6 +70,7 @@ import { createSealing } from "./turn/seal.ts";
 import { createSettleIntent } from "./turn/settle.ts";
 import { createCreateSnapshot } from "./turn/snapshot.ts";
 import { createSnapshotTool } from "./turn/tool-snapshot.ts";
+import { sessionCeilings, sessionDefaults, sessionPlaces } from "./session-bounds.ts";
 import { HOST_VERSION } from "./version.ts";
 
 /** What a host is made with. */
@@ -127,7 +128,8 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
 
   const boot = await readBoot(records, options.bootId);
   const events = createSessionEvents({ clock });
-  const registry = createRegistry({ maxSessions: config.maxSessions, maxEnvironmentBytes: config.environmentTotal, events });
+  const maxSessions = sessionPlaces(config, totalmem());
+  const registry = createRegistry({ maxSessions, maxEnvironmentBytes: config.environmentTotal, events });
   const receiptBounds = new ReceiptBounds({
     records,
     clock,
@@ -164,7 +166,10 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const assertDataRoom = (): void => {
     dataSpace.assertRoom();
   };
-  const defaults = sessionDefaults(config);
+  const { sizeBytes } = await storage.status(call).catch(() => ({ sizeBytes: 0 }));
+  const machine = { cpus: availableParallelism(), memoryBytes: totalmem() };
+  const ceilings = sessionCeilings(config, { ...machine, poolBytes: sizeBytes === 0 ? undefined : sizeBytes });
+  const defaults = sessionDefaults(config, ceilings);
   const [admission, fence] = await Promise.all([createAdmission({ records }), createFence({ records })]);
   const settle = createSettleIntent({ records, storage, runtime, log });
   const intents = createIntents({ records, settle, log });
@@ -199,6 +204,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     retention,
     admission,
     assertRoom,
+    ceilings,
     log,
     reach,
   };
@@ -356,9 +362,10 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     restoreSnapshot: createRestoreSnapshot({ ...turns, maker }),
     diffSnapshots: createDiffSnapshots({ storage, records, runner, clock, log, nodePath: process.execPath }),
     rollbackSession: createRollbackSession({ ...turns, runtime, containers, toolTimeoutMs: config.toolTimeout }),
-    maxSessions: config.maxSessions,
+    maxSessions,
     version: HOST_VERSION,
     defaults,
+    ceilings,
   };
   composing.resolve(undefined);
   return {

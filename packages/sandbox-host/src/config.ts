@@ -130,20 +130,21 @@ export const HOST_SETTINGS = {
   }),
   maxSessions: setting.int({
     env: "TURNBOX_MAX_SESSIONS",
-    description: "Most sessions at once; 0 means no limit.",
-    default: 0,
+    description: "Most sessions at once; absent means one for each 8 MiB of the machine's memory, 0 no limit.",
+    default: null,
     min: 0,
     max: 100_000,
   }),
   defaultSessionQuota: setting.bytes({
     env: "TURNBOX_DEFAULT_SESSION_QUOTA",
-    description: "A session's allowance on top of its template where the request names none; 0 means no limit.",
-    default: 0,
+    description:
+      "A session's allowance on top of its template if the request names none, at most maxSessionQuota; 0 means no limit.",
+    default: 10 * GiB,
   }),
   maxSnapshotsPerSession: setting.int({
     env: "TURNBOX_MAX_SNAPSHOTS_PER_SESSION",
     description: "Most snapshots of all kinds that a session keeps, the oldest going first; 0 means no limit.",
-    default: 0,
+    default: 1000,
     min: 0,
     max: 100_000,
   }),
@@ -181,6 +182,42 @@ export const HOST_SETTINGS = {
     default: 4096,
     min: 16,
     max: 1_000_000,
+  }),
+  maxSessionQuota: setting.bytes({
+    env: "TURNBOX_MAX_SESSION_QUOTA",
+    description: "The largest allowance that a request may name; absent means the size of the pool, 0 no limit.",
+    default: null,
+  }),
+  maxCpus: setting.fraction({
+    env: "TURNBOX_MAX_CPUS",
+    description: "The most cores that a request may name; absent means the machine's, 0 no limit.",
+    default: null,
+    max: 1024,
+  }),
+  maxMemory: setting.bytes({
+    env: "TURNBOX_MAX_MEMORY",
+    description: "The most memory that a request may name; absent means the machine's, 0 no limit.",
+    default: null,
+  }),
+  maxPids: setting.int({
+    env: "TURNBOX_MAX_PIDS",
+    description:
+      "The most processes and threads that a request may name; absent means 4096 or defaultPids, 0 no limit.",
+    default: null,
+    min: 0,
+    max: 4_194_304,
+  }),
+  maxTtl: setting.durationMs({
+    env: "TURNBOX_MAX_TTL",
+    description:
+      "The longest life of a session, also of one that names none; absent means 365 days for those that name one.",
+    default: null,
+  }),
+  memoryReserve: setting.bytes({
+    env: "TURNBOX_MEMORY_RESERVE",
+    description:
+      "Memory of the machine that all sandboxes together leave alone; absent means 1/16 of it, 0 leaves nothing.",
+    default: null,
   }),
   toolTimeout: setting.durationMs({
     env: "TURNBOX_TOOL_TIMEOUT",
@@ -396,26 +433,4 @@ export function crashFile(): string | null {
 /** The standard variables that decide about traces. */
 export function tracingEnvironment(): Readonly<Record<string, string | undefined>> {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("OTEL_")));
-}
-
-/** What sessions have unless they ask for something else. */
-export interface SessionDefaults {
-  readonly quotaBytes: number | null;
-  readonly limits: { readonly cpus?: number; readonly memoryBytes?: number; readonly pids?: number };
-  readonly pauseDrainTimeoutMs: number;
-  /** What the names of turn snapshots begin with. */
-  readonly snapshotPrefix: string;
-}
-
-export function sessionDefaults(config: HostConfig): SessionDefaults {
-  return {
-    quotaBytes: config.defaultSessionQuota === 0 ? null : config.defaultSessionQuota,
-    limits: {
-      pids: config.defaultPids,
-      ...(config.defaultCpus === 0 ? {} : { cpus: config.defaultCpus }),
-      ...(config.defaultMemory === 0 ? {} : { memoryBytes: config.defaultMemory }),
-    },
-    pauseDrainTimeoutMs: config.pauseDrainTimeout,
-    snapshotPrefix: config.snapshotPrefix,
-  };
 }

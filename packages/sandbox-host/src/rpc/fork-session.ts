@@ -2,6 +2,7 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { parseKey, parseLabels, parseResources, parseVariables, SandboxError } from "@turnbox/core";
 import { principalOf } from "@turnbox/core/server";
 import { ForkSessionRequestSchema, type SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
+import { checkCeilings } from "../session/ceilings.ts";
 import { findMade } from "../session/create.ts";
 import type { ForkedChild } from "../turn/fork.ts";
 import { forkRights } from "../turn/fork-rights.ts";
@@ -18,6 +19,8 @@ export function forkSession(host: Host): ServiceImpl<typeof SessionService>["for
     const caller = principalOf(context);
     const session = host.registry.get(request.sessionId, caller);
     host.activity.touch(session);
+    const asked = { limits: parseResources(request.resources), ttlMs: parseTtl("ttl", request.ttl) };
+    checkCeilings({ ...asked, quotaBytes: null }, host.ceilings);
     const forked = await host.forkSession(
       session,
       {
@@ -29,10 +32,9 @@ export function forkSession(host: Host): ServiceImpl<typeof SessionService>["for
         childIds: request.childSessionIds,
         labels: orNull(parseLabels("labels", request.labels)),
         env: orNull(parseVariables("env", request.env)),
-        limits: parseResources(request.resources),
+        ...asked,
         networkPolicy: readPolicy(host, request.networkPolicy),
         rights: forkRights(caller),
-        ttlMs: parseTtl("ttl", request.ttl),
       },
       { signal: signalOf(host, request.idempotencyKey, context) },
     );

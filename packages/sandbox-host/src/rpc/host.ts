@@ -1,6 +1,6 @@
 import type { Clock } from "@turnbox/core";
 import type { Logger } from "pino";
-import type { SessionDefaults } from "../config.ts";
+import type { SessionDefaults } from "../session-bounds.ts";
 import type { ChangeFiles } from "../file/change-files.ts";
 import type { FileWorkers } from "../file/workers.ts";
 import type { SessionFiles } from "../file/session-files.ts";
@@ -14,6 +14,7 @@ import type { ProcessParts } from "../process/process-parts.ts";
 import type { Records } from "../record/records.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Activity } from "../session/activity.ts";
+import type { Ceilings } from "../session/ceilings.ts";
 import type { CreateSession } from "../session/create.ts";
 import type { DestroySession } from "../session/destroy.ts";
 import type { SessionEvents } from "../session/events.ts";
@@ -79,4 +80,5 @@ export interface Host extends ProcessParts {
   readonly maxSessions: number;
   readonly version: string;
   readonly defaults: SessionDefaults;
+  readonly ceilings: Ceilings;
 }

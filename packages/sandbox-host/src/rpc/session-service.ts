@@ -18,6 +18,7 @@ import {
   type SessionService,
   ToolsPolicy,
 } from "@turnbox/protocol/turnbox/host/v1/session_pb";
+import { boundTtl, checkCeilings, checkTtl } from "../session/ceilings.ts";
 import { assertGeneration } from "../session/generation.ts";
 import type { Session } from "../session/session.ts";
 import { canonicalRequest } from "./canonical.ts";
@@ -58,6 +59,12 @@ export function createSessionService(host: Host): Partial<ServiceImpl<typeof Ses
 
   return {
     createSession: async (request, context) => {
+      const asked = {
+        quotaBytes: parseSize("quota_bytes", request.quotaBytes) ?? null,
+        limits: parseResources(request.resources),
+        ttlMs: parseTtl("ttl", request.ttl),
+      };
+      checkCeilings(asked, host.ceilings);
       const session = await host.createSession(
         {
           tenant: principalOf(context).tenant,
@@ -65,12 +72,12 @@ export function createSessionService(host: Host): Partial<ServiceImpl<typeof Ses
           payload: canonicalRequest(CreateSessionRequestSchema, { ...request, idempotencyKey: "" }),
           sessionId: request.sessionId,
           base: request.base === "" ? "mini" : request.base,
-          quotaBytes: parseSize("quota_bytes", request.quotaBytes) ?? host.defaults.quotaBytes,
+          quotaBytes: asked.quotaBytes ?? host.defaults.quotaBytes,
           labels: parseLabels("labels", request.labels),
           env: parseVariables("env", request.env),
-          limits: { ...host.defaults.limits, ...parseResources(request.resources) },
+          limits: { ...host.defaults.limits, ...asked.limits },
           time: {
-            ttlMs: parseTtl("ttl", request.ttl),
+            ttlMs: boundTtl(asked.ttlMs, host.ceilings),
             idleTimeoutMs: parseTtl("idle_timeout", request.idleTimeout),
             onTimeout: parseEnum("on_timeout", request.onTimeout, ON_TIMEOUT),
           },
@@ -137,11 +144,13 @@ export function createSessionService(host: Host): Partial<ServiceImpl<typeof Ses
 
     extendSession: async (request, context) => {
       const session = use(request.sessionId, context);
+      const ttlMs = parseTtl("ttl", request.ttl);
+      checkTtl(ttlMs, host.ceilings);
       await host.extendSession(session, {
         idempotencyKey: parseKey("idempotency_key", request.idempotencyKey),
         payload: canonicalRequest(ExtendSessionRequestSchema, { ...request, idempotencyKey: "" }),
         expectedGeneration: request.expectedGeneration,
-        ttlMs: parseTtl("ttl", request.ttl),
+        ttlMs: boundTtl(ttlMs, host.ceilings),
       });
       return { session: await show(host, session) };
     },

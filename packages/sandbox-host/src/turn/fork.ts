@@ -4,6 +4,7 @@ import type { Records } from "../record/records.ts";
 import type { SessionRow, SnapshotRow } from "../record/row.ts";
 import type { NetworkPolicy } from "../network/policy.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
+import { boundLimits, boundTtl, type Ceilings } from "../session/ceilings.ts";
 import type { Made } from "../session/create.ts";
 import type { Reach } from "../session/crash-point.ts";
 import { assertGeneration } from "../session/generation.ts";
@@ -76,6 +77,7 @@ export function createForkSession(deps: {
   readonly maker: Maker;
   readonly admission: Pick<Admission, "enter">;
   readonly assertRoom: (call: Call) => Promise<void>;
+  readonly ceilings: Ceilings;
   readonly reach: Reach;
 }): ForkSession {
   const { registry, records, receipts, intents, sealing, maker, reach } = deps;
@@ -100,7 +102,7 @@ export function createForkSession(deps: {
           await reach("fork.snapshot_taken");
           const outcomes = new Map<SessionId, Outcome>();
           await inParallel(ids, CONCURRENCY, async (id) => {
-            const blueprint = blueprintOf(session.row, origin, { ...request, id });
+            const blueprint = blueprintOf(session.row, origin, { ...request, id }, deps.ceilings);
             outcomes.set(id, await makeChild(blueprint, { places, call }));
           });
           await reach("fork.children_made");
@@ -155,11 +157,15 @@ function assertForkable(session: Session, { expectedGeneration, snapshotId }: Fo
   assertGeneration(session, expectedGeneration);
 }
 
-/** A child: the parent's files, and its settings but for what the request gives. */
+/**
+ * A child: the parent's files, and its settings but for what the request gives. A parent that was made under other ceilings
+ * hands on no more than today's.
+ */
 export function blueprintOf(
   parent: SessionRow,
   origin: SnapshotRow,
   given: Pick<ForkRequest, "labels" | "env" | "limits" | "networkPolicy" | "ttlMs"> & { readonly id: SessionId },
+  ceilings: Ceilings,
 ): Blueprint {
   const { ttlMs, idleTimeoutMs, onTimeout } = parent.timing;
   return {
@@ -169,8 +175,8 @@ export function blueprintOf(
     origin: { kind: "snapshot", snapshot: { token: origin.token, name: origin.name } },
     labels: given.labels ?? parent.labels,
     env: given.env ?? parent.env,
-    limits: { ...parent.limits, ...given.limits },
-    time: { ttlMs: given.ttlMs ?? ttlMs, idleTimeoutMs, onTimeout },
+    limits: boundLimits({ ...parent.limits, ...given.limits }, ceilings),
+    time: { ttlMs: boundTtl(given.ttlMs ?? ttlMs, ceilings), idleTimeoutMs, onTimeout },
     ports: [],
     networkPolicy: given.networkPolicy ?? parent.networkPolicy,
     forkedFrom: { sessionId: parent.id, snapshotId: origin.id },

@@ -1,6 +1,7 @@
 import { newSessionId, parseSessionId } from "@turnbox/core";
 import type { Admission } from "../fleet/admission.ts";
 import type { Records } from "../record/records.ts";
+import type { Ceilings } from "../session/ceilings.ts";
 import { findMade, type Made } from "../session/create.ts";
 import type { Intents } from "../session/intent.ts";
 import type { Maker } from "../session/make.ts";
@@ -37,6 +38,7 @@ export function createRestoreSnapshot(deps: {
   readonly maker: Maker;
   readonly admission: Pick<Admission, "enter">;
   readonly assertRoom: (call: Call) => Promise<void>;
+  readonly ceilings: Ceilings;
 }): RestoreSnapshot {
   const { registry, records, receipts, intents, maker } = deps;
   return async (session, request, caller) => {
@@ -56,7 +58,7 @@ export function createRestoreSnapshot(deps: {
           await deps.assertRoom(call);
           using _place = registry.reserve(id, session.row.env);
           const given = { id, labels: null, env: null, limits: {}, networkPolicy: null, ttlMs: null };
-          const row = await maker.make({ ...blueprintOf(session.row, snapshot, given), ports }, call);
+          const row = await maker.make({ ...blueprintOf(session.row, snapshot, given, deps.ceilings), ports }, call);
           const result = { id: row.id, token: row.token };
           await maker.admit([row], receiptOf(result));
           return result;

@@ -3,13 +3,13 @@ import type { Head, SessionBound, StorageCall } from "../storage.ts";
 import { storageError } from "./failure.ts";
 import { toHead } from "./heads.ts";
 import { withOrigin } from "./origins.ts";
-import { findPlace } from "./session-places.ts";
+import { findPlace, outerQuota } from "./session-places.ts";
 import type { ZfsRoom } from "./zfs-room.ts";
 
 /** The same two bounds that a session is made with: a refquota of the head and a wider quota of the place. */
 export async function boundSession(room: ZfsRoom, spec: SessionBound, { signal }: StorageCall): Promise<Head> {
   checkToken(spec.token);
-  const { layout, places, limits } = room;
+  const { layout, places } = room;
   const first = { token: spec.token, generation: 1 };
   if ((await findPlace(room, spec.token, signal)) === undefined) throw sessionNotFound();
   const refquotaBytes = await withOrigin(room, spec.origin, {
@@ -17,7 +17,7 @@ export async function boundSession(room: ZfsRoom, spec: SessionBound, { signal }
     need: "size",
     work: ({ referencedBytes }) => Promise.resolve(firstRefquota(spec, referencedBytes ?? 0)),
   });
-  const quotaBytes = Math.ceil((refquotaBytes ?? 0) * limits.quotaFactor);
+  const quotaBytes = outerQuota(room, refquotaBytes);
   places.delete(spec.token);
   await setBound(room, { dataset: layout.session(spec.token), property: "quota", bytes: quotaBytes }, signal);
   await setBound(room, { dataset: layout.head(first), property: "refquota", bytes: refquotaBytes ?? 0 }, signal);

@@ -8,7 +8,7 @@ import { headOf, type Layout } from "./layout.ts";
 import { createLostMounts } from "./lost-mounts.ts";
 import type { MountTarget } from "./mounts.ts";
 import { createKnownOrigins } from "./origins.ts";
-import { ensurePool } from "./pool.ts";
+import { ensurePool, readPoolStatus } from "./pool.ts";
 import { sweepViews } from "./view-datasets.ts";
 import type { ZfsRoom, ZfsTools } from "./zfs-room.ts";
 
@@ -45,7 +45,9 @@ export async function openRoom(
   await reviveDaemon(daemon, condition, signal);
   await ensurePool({ zfs, layout, sizeBytes: poolSizeBytes }, signal);
   const datasets = createDatasets({ zfs, layout, clock, flavor });
-  const room = { ...tools, layout, flavor, datasets, places: new Map(), origins: createKnownOrigins() };
+  const { sizeBytes: poolBytes } = await readPoolStatus({ zfs, layout, flavor }, signal);
+  const known = { places: new Map(), origins: createKnownOrigins(), poolBytes };
+  const room = { ...tools, layout, flavor, datasets, ...known };
   const views = new Set([...liveViews].map((name) => layout.view(name)));
   const remounted = await mountAgain(
     room,

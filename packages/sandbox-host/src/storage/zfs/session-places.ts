@@ -21,3 +21,15 @@ export async function findPlace(
   if (place !== undefined) places.set(token, { quotaBytes: place.quotaBytes });
   return place;
 }
+
+/**
+ * The outer quota of a session whose first head has this bound; 0 if it needs none. One that the pool cannot hold never
+ * binds, and would cost a look at each snapshot.
+ */
+export function outerQuota(
+  { limits, poolBytes }: Pick<ZfsRoom, "limits" | "poolBytes">,
+  refquotaBytes: number | undefined,
+): number {
+  const quotaBytes = Math.ceil((refquotaBytes ?? 0) * limits.quotaFactor);
+  return poolBytes === 0 || quotaBytes < poolBytes ? quotaBytes : 0;
+}

@@ -1,4 +1,4 @@
-import { SandboxError } from "@turnbox/core";
+import { hasReason, SandboxError } from "@turnbox/core";
 import { checkMarks, checkToken, firstRefquota, isViewSnapshot, sessionNotFound, snapshotInUse } from "../names.ts";
 import type { Head, Marks, SessionInventory, SessionPresence, SessionSpec, StorageCall } from "../storage.ts";
 import { storageError } from "./failure.ts";
@@ -8,7 +8,7 @@ import { clonedElsewhere, dependantsFirst } from "./kin.ts";
 import { generationOf, shortName } from "./layout.ts";
 import { markProperties, property, toProperties } from "./marks.ts";
 import { type ResolvedOrigin, withOrigin } from "./origins.ts";
-import { findPlace } from "./session-places.ts";
+import { findPlace, outerQuota } from "./session-places.ts";
 import { UNDO_DEADLINE_MS, type ZfsRoom } from "./zfs-room.ts";
 
 /**
@@ -32,7 +32,13 @@ export async function createSession(room: ZfsRoom, spec: SessionSpec, { signal }
       throw thrown;
     }
   };
-  return await withOrigin(room, origin, { signal, need: isBounded ? "size" : "place", work });
+  const make = (need: "place" | "size"): Promise<Head> => withOrigin(room, origin, { signal, need, work });
+  if (spec.refquotaBytes === undefined) return await make(isBounded ? "size" : "place");
+  // What was sealed within this bound is within it, so that the size is asked for only if the clone is refused.
+  return await make("place").catch(async (thrown: unknown) => {
+    if (!hasReason(thrown, "QUOTA_EXCEEDED")) throw thrown;
+    return await make("size");
+  });
 }
 
 async function makePlace(
@@ -40,10 +46,10 @@ async function makePlace(
   spec: Pick<SessionSpec, "token" | "marks"> & { readonly refquotaBytes: number | undefined },
   signal: AbortSignal,
 ): Promise<void> {
-  const { zfs, layout, datasets, limits, places } = room;
+  const { zfs, layout, datasets, places } = room;
   const name = layout.session(spec.token);
-  const quotaBytes = Math.ceil((spec.refquotaBytes ?? 0) * limits.quotaFactor);
-  const quota = spec.refquotaBytes === undefined ? [] : property("quota", String(quotaBytes));
+  const quotaBytes = outerQuota(room, spec.refquotaBytes);
+  const quota = quotaBytes === 0 ? [] : property("quota", String(quotaBytes));
   const place = [
     ...property("mountpoint", "none"),
     ...property("canmount", "off"),

@@ -23,6 +23,8 @@ export interface ZfsRoom extends ZfsTools {
   /** Sessions that were seen to be this home's, by token. */
   readonly places: Map<string, SessionPlace>;
   readonly origins: KnownOrigins;
+  /** The size of the pool when it was opened. */
+  readonly poolBytes: number;
 }
 
 export interface ZfsLimits {
