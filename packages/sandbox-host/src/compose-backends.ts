@@ -1,4 +1,5 @@
 import { mkdir } from "node:fs/promises";
+import { totalmem } from "node:os";
 import { join } from "node:path";
 import {
   type Aide,
@@ -29,6 +30,7 @@ import { createLocalDiskStorage } from "./storage/local-disk/local-disk-storage.
 import { withSharedReads } from "./storage/shared-reads.ts";
 import type { Storage } from "./storage/storage.ts";
 import { createZfsStorage } from "./storage/zfs/zfs-storage.ts";
+import { sandboxMemory } from "./session-bounds.ts";
 
 /** Longer than an agent's tools take to follow each other, shorter than it thinks as a rule. */
 const REST_AFTER_MS = 5000;
@@ -89,6 +91,7 @@ export async function composeBackends(options: BackendOptions): Promise<Backends
           stateDirectory,
           spareSandbox: "one",
           restAfterMs: REST_AFTER_MS,
+          totalMemoryBytes: sandboxMemory(config, totalmem()),
           ...aide,
         })
       : createNoneRuntime({ runner, stateDirectory });

@@ -23,6 +23,7 @@ import { checkSpec, recordProcess, type StartedProcess, startProcess } from "./e
 import { createLayout } from "./layout.ts";
 import { listContainers, removeLeftovers, removeLeftSpares } from "./leftovers.ts";
 import { judgeExit, readLiveness } from "./liveness.ts";
+import { boundAllSandboxes } from "./parent-cgroup.ts";
 import { checkCgroups, checkRoot, installInit, proveByRun, readVersion } from "./probe.ts";
 import { quiesceContainer } from "./quiesce.ts";
 import { createContainerRest } from "./rest/container-rest.ts";
@@ -62,6 +63,8 @@ export interface GvisorRuntimeOptions {
   /** The cgroup, below the root of every hierarchy, that holds one group per container. */
   readonly cgroupParent?: string;
   readonly defaultLimits?: ContainerLimits;
+  /** What all sandboxes together may use. No bound unless given. */
+  readonly totalMemoryBytes?: number;
   /** How many shells wait for calls in a container that is in use; 0 starts a new one for each call. */
   readonly waitingShells?: number;
   /** Whether a sandbox stands by for the next container that somebody waits for. None unless given. */
@@ -253,6 +256,8 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       const version = await readVersion(context, signal);
       checkRoot();
       await checkCgroups();
+      if (options.totalMemoryBytes !== undefined)
+        await boundAllSandboxes(context.cgroupParent, options.totalMemoryBytes);
       await installInit(context, options.busyboxPath ?? "/bin/busybox");
       await removeLeftovers(context, lock, signal);
       await removeLeftSpares(context, signal);

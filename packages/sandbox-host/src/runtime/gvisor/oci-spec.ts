@@ -65,6 +65,8 @@ export function createProcessSpec({ argv, env, cwd }: ProcessRequest) {
     cwd,
     capabilities: { bounding: CAPABILITIES, effective: CAPABILITIES, permitted: CAPABILITIES },
     rlimits: RLIMITS,
+    // Before the service, whose own value a sandbox would inherit otherwise.
+    oomScoreAdj: OOM_SCORE,
     noNewPrivileges: true,
   };
 }
@@ -87,6 +89,8 @@ export interface OciNetwork {
   /** The file that shows as `/etc/resolv.conf`. */
   readonly resolvConfPath: string;
 }
+
+const OOM_SCORE = 500;
 
 const CONTAINER_TYPE = "io.kubernetes.cri.container-type";
 const SANDBOX_ID = "io.kubernetes.cri.sandbox-id";
