@@ -136,6 +136,8 @@ export function writeFrameSync(descriptor: number, head: FromWorker, body: Uint8
 export interface FrameReader {
   /** The next frame; what is not asked for stays with the sender. Null at the end. One asks at a time. */
   next(): Promise<Frame<FromWorker> | null>;
+  /** Bytes that have come and that nobody has asked for. */
+  held(): number;
   /** This is the end, whatever the stream does: nobody waits for it any more. */
   end(): void;
 }
@@ -176,6 +178,7 @@ export function createFrameReader(stream: Readable): FrameReader {
       if (give() === "waits" && stream.isPaused()) stream.resume();
       return asking.promise;
     },
+    held: input.held,
     end,
   };
 }

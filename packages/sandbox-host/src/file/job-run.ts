@@ -1,4 +1,4 @@
-import { type Deadline, SandboxError } from "@turnbox/core";
+import { type Deadline, isReason, SandboxError } from "@turnbox/core";
 import type { Frame, FromWorker, ToWorker } from "./frame.ts";
 import type { Lease } from "./lane.ts";
 
@@ -77,21 +77,22 @@ export function startJob<Output>(
   const pumped = body === undefined ? undefined : sent.then(() => pump(body));
   pumped?.catch(() => undefined);
 
-  /** The worker is free when it has heard the end of the body too; what answers has heard all of its job. */
+  /**
+   * The worker is free when it has heard the end of the body too; what answers has heard all of its job. One that has sent
+   * more than its answer is not: the next job, which may be another session's, would take that for its own.
+   */
   const finish = (): void => {
     end();
+    const giveFree = (): void => {
+      giveBack(worker.held() === 0 ? "release" : "discard");
+    };
     if (pumped === undefined) {
-      giveBack("release");
+      giveFree();
       return;
     }
-    pumped.then(
-      () => {
-        giveBack("release");
-      },
-      () => {
-        giveBack("discard");
-      },
-    );
+    pumped.then(giveFree, () => {
+      giveBack("discard");
+    });
   };
 
   const settle = (frame: Frame<FromWorker> | null): Piece | null => {
@@ -113,11 +114,22 @@ export function startJob<Output>(
         finish();
         return null;
       case "failed":
+        if (!isReason(head.reason)) throw new Error("a worker fails for a reason that is none");
         finish();
         throw failureOf(head);
       case "ready":
         throw new Error("a worker says twice that it is ready");
+      default:
+        throw new Error(`a worker says what it cannot say: ${JSON.stringify(head satisfies never)}`);
     }
+  };
+  /** A worker that does not keep to what it may say is no use to the next job either. */
+  const nonsense = (cause: unknown): SandboxError => {
+    if (!isOver) discard();
+    return new SandboxError("INTERNAL", "a file worker gave no answer that can be read", {
+      admitted: "unknown",
+      cause,
+    });
   };
 
   const failureOf = (head: Extract<FromWorker, { kind: "failed" }>): SandboxError => {
@@ -131,7 +143,11 @@ export function startJob<Output>(
     next: async () => {
       if (output !== undefined) return null;
       if (isOver) return settle(null);
-      return settle(await worker.next());
+      try {
+        return settle(await worker.next());
+      } catch (thrown) {
+        throw thrown instanceof SandboxError ? thrown : nonsense(thrown);
+      }
     },
     get output() {
       if (output === undefined) throw new Error("the job has not ended");

@@ -32,6 +32,7 @@ function laneOf(limits: Partial<LaneLimits> = {}) {
       send: () => Promise.resolve(),
       next: () => Promise.resolve(null),
       complaint: () => "",
+      held: () => 0,
     };
     workers.push(worker);
     return Promise.resolve(worker);

@@ -10,8 +10,10 @@ export interface WorkerProcess {
   /** Settles when the process is gone. One that hangs in the storage stays, killed or not. */
   readonly gone: Promise<unknown>;
   send(head: ToWorker, body?: Uint8Array): Promise<void>;
-  /** The next frame; null where the process has ended or was killed. */
+  /** The next frame; null where the process has ended or was killed. Rejects if what has come is no frame. */
   next(): Promise<Frame<FromWorker> | null>;
+  /** Bytes that it has sent and that nobody has asked for. */
+  held(): number;
   /** Also whoever waits for a frame need not wait for the end of a process that hangs. */
   kill(): void;
   /** What it complained about, for the log. */
@@ -65,6 +67,7 @@ export async function startWorkerProcess(options: {
     gone: child.ended,
     send: createSend(child),
     next: frames.next,
+    held: frames.held,
     kill: () => {
       child.kill();
       frames.end();
