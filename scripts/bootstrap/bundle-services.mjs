@@ -4,7 +4,13 @@ import { build } from "esbuild";
 
 /** The programs of the services, and those that they start: threads and children of their own. */
 const PROGRAMS = {
-  "sandbox-host": ["main.js", "record/worker.js", "file/file-worker.js", "turn/diff/diff-worker.js"],
+  "sandbox-host": [
+    "main.js",
+    "record/worker.js",
+    "file/file-worker.js",
+    "turn/diff/diff-worker.js",
+    "runtime/execution/terminal-helper.js",
+  ],
   orchestrator: ["main.js", "store/sqlite/worker.js"],
 };
 

@@ -6,7 +6,8 @@ import type { Processes } from "./processes.ts";
 
 /**
  * Sends a signal to a launched process; SIGKILL ends everything that the process started too. One that has ended is left
- * alone. A process on a terminal has no other end than the whole terminal's, except for what a keyboard can send.
+ * alone. A process on a terminal has no other end than the whole terminal's, except for what a keyboard can send;
+ * a terminal that is too full for the key has its foreground signalled.
  */
 export type KillProcess = (
   session: Session,
@@ -25,6 +26,8 @@ const KEYS: ReadonlyMap<number, number> = new Map([
   [SIGQUIT, 0x1c],
   [SIGTSTP, 0x1a],
 ]);
+/** How long a full terminal is waited for with a key. */
+const KEY_MS = 200;
 /** How long the answer waits for the end of a process that cannot refuse it. */
 const DEATH_MS = 30_000;
 const POLL_MS = 10;
@@ -44,7 +47,7 @@ export function createKillProcess(deps: {
     } else {
       const key = KEYS.get(signal);
       if (key === undefined) await process.terminal.kill();
-      else process.terminal.write(Uint8Array.of(key));
+      else if ((await process.terminal.write(Uint8Array.of(key), KEY_MS)) === 0) process.terminal.signal(signal);
     }
     if (signal !== SIGKILL) return;
     const untilMs = clock.monotonicMs() + DEATH_MS;

@@ -180,8 +180,8 @@ describe("launched processes", () => {
     const session = await first.create({ sessionId: "s" });
     const terminal = { columns: 80, rows: 24 };
     const process = await launch(first, session, "cat", [], { terminal });
-    expect(first.host.terminals.type(process, 0, Buffer.from("ls"))).toBe(2);
-    expect(first.host.terminals.type(process, 0, Buffer.from("ls -l"))).toBe(5);
+    expect(await first.host.terminals.type(process, { offset: 0, data: Buffer.from("ls") }, CALL)).toBe(2);
+    expect(await first.host.terminals.type(process, { offset: 0, data: Buffer.from("ls -l") }, CALL)).toBe(5);
     await until(async () => (await process.journal.extent()).end === 5);
     const other = await launch(first, session, "sleep", [], { terminal });
     await first.host.killProcess(session, other, { signal: 2 }, CALL);
@@ -192,6 +192,22 @@ describe("launched processes", () => {
     const found = second.host.processes.get(again, process.row.processId);
     expect(found.row.end).toMatchObject({ reason: "terminal_closed" });
     expect(await outputOf(second, found)).toBe("ls -l");
+  });
+
+  it("have a bounded number of terminals, and a place again when one has ended", async () => {
+    await using test = await startTestHost();
+    const session = await test.create({ sessionId: "s" });
+    const terminal = { columns: 80, rows: 24 };
+    const processes = await Promise.all(
+      Array.from({ length: 16 }, () => launch(test, session, "sleep", [], { terminal })),
+    );
+    await expect(launch(test, session, "sleep", [], { terminal })).rejects.toMatchObject({ reason: "OVERLOADED" });
+    await launch(test, await test.create({ sessionId: "other" }), "sleep", [], { terminal });
+    const [first] = processes;
+    if (first === undefined) throw new Error("nothing was launched");
+    await test.host.killProcess(session, first, { signal: 9 }, CALL);
+    await ended(first);
+    await launch(test, session, "sleep", [], { terminal });
   });
 
   it("are read by somebody who hears now and then that a silent one lives", async () => {

@@ -101,7 +101,7 @@ export function createProcessService(host: Host): Partial<ServiceImpl<typeof Pro
       const acceptedBytes =
         process.row.terminal === null
           ? await host.writeInput(session, { process, offset, data }, context)
-          : host.terminals.type(process, offset, data);
+          : await host.terminals.type(process, { offset, data }, context);
       return { acceptedBytes: BigInt(acceptedBytes) };
     },
 

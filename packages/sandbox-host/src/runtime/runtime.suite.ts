@@ -7,6 +7,7 @@ import { quiesceSuite } from "./suite/quiesce.suite.ts";
 import { crashSuite, lifecycleSuite } from "./suite/lifecycle.suite.ts";
 import { spawnSuite } from "./suite/spawn.suite.ts";
 import { statsSuite } from "./suite/stats.suite.ts";
+import { terminalSuite } from "./suite/terminal.suite.ts";
 
 const TEST_TIMEOUT_MS = 60_000;
 
@@ -50,6 +51,9 @@ export function runtimeSuite(
         () => harness,
         traits,
       );
+    });
+    describe("a process on a terminal", () => {
+      terminalSuite(() => ({ harness, container }), traits);
     });
     describe("the life of a container", () => {
       lifecycleSuite(() => harness);

@@ -112,18 +112,29 @@ export interface TerminalSize {
   readonly rows: number;
 }
 
-/** A process on a terminal. It ends with the service. */
+/** `terminal_lost`: what held the terminal has ended or failed; the process and everything it started is gone. */
+export type TerminalExit = ExecExit | { readonly kind: "terminal_lost" };
+
+/**
+ * A process on a terminal. It ends with the service. What holds the terminal is no part of the service: its failure is the end of
+ * this terminal and of nothing else.
+ */
 export interface TerminalExecution {
   /** What the terminal shows, as it comes; called from the first byte on. */
   onOutput(listener: (data: Buffer) => void): void;
   /** Stops and goes on with reading; a terminal that is not read stops its process. */
   hold(): void;
   release(): void;
-  /** What is typed. */
-  write(data: Uint8Array): void;
+  /**
+   * Types some of the data, as much as the terminal takes within the time, and answers with how many bytes that was: 0 if it is
+   * full because its program does not read, or has ended. Nothing else of the data is kept. Calls take their turn.
+   */
+  write(data: Uint8Array, patienceMs: number): Promise<number>;
+  /** Sends a signal to what is in the foreground, as a key does; for a terminal that is too full for the key. */
+  signal(signal: number): void;
   resize(size: TerminalSize): void;
   /** Never rejects, and settles after the last output. */
-  readonly exit: Promise<ExecExit>;
+  readonly exit: Promise<TerminalExit>;
   /** Ends the process with everything it started. */
   kill(): Promise<void>;
 }

@@ -20,6 +20,7 @@ runtimeSuite(
         printsDirectory: () => ["pwd"],
         printsFile: (path) => ["cat", path],
         writesFile: (path, text) => ["write", path, text],
+        floods: (bytes) => ["flood", String(bytes)],
         waits: () => ["sleep"],
         counts: (path) => ["count", path],
       },

@@ -1,7 +1,7 @@
 import { rm, writeFile } from "node:fs/promises";
 import { type CommandExit, randomToken, SandboxError } from "@turnbox/core";
-import type { ExecSpec, TerminalExecution, TerminalSize } from "../runtime.ts";
-import { openPty, type Pty } from "../execution/pty.ts";
+import type { ExecSpec, TerminalExecution, TerminalExit, TerminalSize } from "../runtime.ts";
+import { openPty, type Pty, type PtyEnd } from "../execution/pty.ts";
 import { type GvisorContext, liveState, runsc } from "./context.ts";
 import { checkSpec, lost, startFailure } from "./exec.ts";
 import { execFiles, readPid, removeExecFiles } from "./exec-files.ts";
@@ -52,17 +52,17 @@ export async function openTerminal(
     await writeFile(files.processPath, JSON.stringify(process), { mode: 0o600 });
     const args = ["exec", `--process=${files.processPath}`, `--internal-pid-file=${files.pidPath}`, id];
     const command = runsc(context, args, START_DEADLINE_MS);
-    const pty = openPty({ command: command.command, args: command.args, env: { PATH }, cwd: "/", size });
+    const pty = await openPty(context, { command: command.command, args: command.args, env: { PATH }, cwd: "/", size });
     const pid = await awaitPid(context, { id, pty, pidPath: files.pidPath, signal }).catch(async (thrown: unknown) => {
       pty.kill();
       await treeKiller.kill(id, { marker });
       throw thrown;
     });
     await rm(files.processPath, { force: true });
-    const exit = pty.ended.then(async ({ exitCode, signal: number }) => {
-      const end: CommandExit =
-        number === 0 ? { kind: "exited", exitCode } : { kind: "signaled", signal: "SIGKILL", deadline: "kept" };
-      const verdict = await judgeExit(context, id, end).catch(() => ({ kind: "sandbox_lost" }) as const);
+    const exit = pty.ended.then(async (end) => {
+      // The process inside may not notice that its terminal is gone.
+      if (end.kind === "lost") await treeKiller.kill(id, { marker, pid }).catch(() => undefined);
+      const verdict = await judgeEnd(context, id, end);
       release();
       return verdict;
     });
@@ -71,6 +71,7 @@ export async function openTerminal(
       hold: pty.hold,
       release: pty.release,
       write: pty.write,
+      signal: pty.signal,
       resize: pty.resize,
       exit,
       kill: async () => {
@@ -82,6 +83,14 @@ export async function openTerminal(
     release();
     throw thrown;
   }
+}
+
+async function judgeEnd(context: GvisorContext, id: string, end: PtyEnd): Promise<TerminalExit> {
+  const signaled: CommandExit = { kind: "signaled", signal: "SIGKILL", deadline: "kept" };
+  const exit: CommandExit =
+    end.kind === "ended" && end.signal === 0 ? { kind: "exited", exitCode: end.exitCode } : signaled;
+  const verdict = await judgeExit(context, id, exit).catch(() => ({ kind: "sandbox_lost" }) as const);
+  return end.kind === "lost" && verdict.kind === "killed" ? { kind: "terminal_lost" } : verdict;
 }
 
 async function awaitPid(

@@ -186,12 +186,8 @@ export function createNoneRuntime(options: NoneRuntimeOptions): Runtime {
         const marker = randomToken(MARKER_CHARS);
         const marks = { ...asVariable(execMarker(marker)), ...asVariable(containerMarker(id)) };
         const cwd = await findDirectory(rootPath, spec.cwd);
-        return openTerminalOnHost({
-          spec: { ...spec, cwd },
-          size,
-          marks,
-          tree: createHostTree(execMarker(marker), clock),
-        });
+        const tree = createHostTree(execMarker(marker), clock);
+        return await openTerminalOnHost({ runner, clock }, { spec: { ...spec, cwd }, size, marks, tree });
       }),
     quiesce: async (id, { signal }) => {
       await lock.run(

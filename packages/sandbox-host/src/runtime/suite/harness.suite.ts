@@ -14,6 +14,8 @@ export interface RuntimePrograms {
   printsDirectory(): Argv;
   printsFile(path: string): Argv;
   writesFile(path: string, text: string): Argv;
+  /** Writes so many bytes. */
+  floods(bytes: number): Argv;
   /** Does nothing until it is killed. */
   waits(): Argv;
   /** Lets a file grow until it is killed. */

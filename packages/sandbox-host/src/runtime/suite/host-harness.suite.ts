@@ -25,6 +25,7 @@ export const SHELL_PROGRAMS: RuntimePrograms = {
   printsDirectory: () => ["pwd"],
   printsFile: (path) => ["cat", path],
   writesFile: (path, text) => ["/bin/sh", "-c", 'printf %s "$2" > "$1"', "sh", path, text],
+  floods: (bytes) => ["head", "-c", String(bytes), "/dev/zero"],
   waits: () => ["sleep", "1000000"],
   counts: (path) => sh(`while :; do printf . >> ${path}; sleep 0.02; done`),
 };

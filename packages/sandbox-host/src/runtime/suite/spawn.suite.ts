@@ -184,7 +184,7 @@ export function spawnSuite(started: () => Started, harnessOf: () => RuntimeHarne
     });
     await until(() => shown.includes("terminal 31 91"));
     terminal.resize({ columns: 120, rows: 40 });
-    terminal.write(Buffer.from("\u0003"));
+    expect(await terminal.write(Buffer.from("\u0003"), 1000)).toBe(1);
     expect(await terminal.exit).toEqual({ kind: "exited", exitCode: 3 });
     expect(shown).toContain("40 120");
   });
