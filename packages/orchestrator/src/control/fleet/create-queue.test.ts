@@ -1,4 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
+import { SandboxError } from "@turnbox/core";
 import { createFakeFleet, type FakeFleet } from "./fake-fleet.suite.ts";
 
 const CALL = { signal: new AbortController().signal };
@@ -106,5 +107,57 @@ describe("creates that find no room", () => {
     await waits(fleet, 1);
     await fleet.clock.advance(39_500);
     await expect(create).rejects.toMatchObject({ reason: "FLEET_EXHAUSTED" });
+  });
+
+  it("wait for the only host while it has been silent for a moment, and are refused when that is an illness", async () => {
+    await using fleet = await createFakeFleet({ instances: ["i-1"] });
+    await fleet.tick();
+    fleet.host("i-1").setReachable("silent");
+    await fleet.registry.refresh(CALL);
+    const create = fleet.control.createSandbox(request("a"), T1);
+    await waits(fleet, 1);
+    await fleet.registry.refresh(CALL);
+    await fleet.registry.refresh(CALL);
+    await expect(fleet.control.createSandbox(request("b"), T1)).rejects.toMatchObject({ reason: "FLEET_EXHAUSTED" });
+    fleet.host("i-1").setReachable("reachable");
+    await fleet.registry.refresh(CALL);
+    expect((await create).address).toBe("i-1.test:9100");
+  });
+
+  it("wait for a host that answers again after an illness, until it is taken back", async () => {
+    await using fleet = await createFakeFleet({ instances: ["i-1"] });
+    await fleet.tick();
+    fleet.host("i-1").setReachable("silent");
+    for (let round = 0; round < 4; round += 1) await fleet.tick();
+    expect(fleet.registry.instance("i-1")).toMatchObject({ state: "draining", drainReason: "health" });
+    fleet.host("i-1").setReachable("reachable");
+    await fleet.registry.refresh(CALL);
+    const made = await eventually(fleet, fleet.control.createSandbox(request("a"), T1));
+    expect(made.address).toBe("i-1.test:9100");
+  });
+
+  it("wait for a host that turns out to be starting again when they reach it", async () => {
+    let isDown = true;
+    const fleet = await createFakeFleet({
+      instances: ["i-1"],
+      hosts: {
+        "i-1": {
+          before: async (operation) => {
+            await Promise.resolve();
+            if (operation !== "createSandbox" || !isDown) return;
+            isDown = false;
+            fleet.provisioner.change("i-1", { state: "pending", url: undefined });
+            throw new SandboxError("HOST_UNREACHABLE", "connection refused", { admitted: "no" });
+          },
+        },
+      },
+    });
+    await using _fleet = fleet;
+    await fleet.tick();
+    const create = fleet.control.createSandbox(request("a"), T1);
+    await waits(fleet, 1);
+    fleet.provisioner.change("i-1", { state: "running", url: "http://i-1.test:9101" });
+    await fleet.registry.refresh(CALL);
+    expect((await create).sandboxId).toMatch(/^fleet:i-1:/);
   });
 });

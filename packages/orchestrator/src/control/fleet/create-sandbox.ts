@@ -189,13 +189,20 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
     }
     return { refusal };
   };
+  /** Whether a host that got nothing of this is on its way again: then the create waits for it as for any room. */
+  const isBackSoon = async ({ reason }: SandboxError, { candidates }: Place, { call }: CreateAttempt) => {
+    if (reason !== "HOST_UNREACHABLE") return false;
+    await registry.sync(call).catch(() => undefined);
+    return candidates.some((instanceId) => registry.isComing(instanceId));
+  };
   const runFresh = async (attempt: CreateAttempt): Promise<CreatedSandbox> => {
     const signal = AbortSignal.any([attempt.wanted, attempt.call.signal]);
     for (let round = 1; ; round += 1) {
       const taken = await takePlace(attempt, { signal });
       const outcome = await tryCandidates(taken, attempt);
       if (!("refusal" in outcome)) return outcome;
-      if (!FULL.includes(outcome.refusal.reason)) throw outcome.refusal;
+      if (!FULL.includes(outcome.refusal.reason) && !(await isBackSoon(outcome.refusal, taken, attempt)))
+        throw outcome.refusal;
       if (round === ROUNDS) throw queue.exhausted("every candidate is full", outcome.refusal);
       // What the hosts said before is old: they are asked before the next try.
       await Promise.allSettled(taken.candidates.map((instanceId) => registry.ask(instanceId, attempt.call)));

@@ -82,7 +82,7 @@ export function createFleet(options: FleetOptions): Fleet {
   const queue = new CreateQueue({
     ...options,
     maxWaiting: options.maxWaitingCreates,
-    hopeless: createHope({ registry, capabilities, maxInstances: policy.maxInstances, bootTimeMs }),
+    hopeless: createHope({ registry, capabilities, ...policy, bootTimeMs }),
     retryAfterMs: RETRY_AFTER_MS,
     onDemand: wake,
   });
