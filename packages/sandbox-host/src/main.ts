@@ -18,6 +18,7 @@ import { buildOci } from "./template/oci.ts";
 const USAGE = `usage: turnbox-sandbox-host COMMAND
 
   serve --home DIR --data-dir DIR [--instance ID] [--port N]   run a host; its parent holds the other end of stdin
+        [--heartbeat]                                          and say on stdout each second that it is not stuck
   doctor --home DIR [--json]                                   try every part that a host needs
   end-all --home DATA_DIR                                      end all containers of a stopped host; files stay
   rebuild-records --home DATA_DIR                              make lost records of a stopped host again from its pool
@@ -40,6 +41,7 @@ async function main(argv: readonly string[]): Promise<void> {
       "data-dir": { type: "string" },
       instance: { type: "string" },
       port: { type: "string", default: "0" },
+      heartbeat: { type: "boolean", default: false },
       json: { type: "boolean" },
       output: { type: "string" },
       layout: { type: "string" },
@@ -61,7 +63,12 @@ async function main(argv: readonly string[]): Promise<void> {
   }
   switch (command) {
     case "serve":
-      await runServe({ home: need("home"), dataDirectory: need("data-dir"), port: parsePort(values.port) });
+      await runServe({
+        home: need("home"),
+        dataDirectory: need("data-dir"),
+        port: parsePort(values.port),
+        heartbeat: values.heartbeat ? "given" : "none",
+      });
       return;
     case "doctor":
       await runDoctor(need("home"));
@@ -87,6 +94,7 @@ async function runServe(options: {
   readonly home: string;
   readonly dataDirectory: string;
   readonly port: number;
+  readonly heartbeat: "given" | "none";
 }): Promise<void> {
   closeInherited();
   countExternalMemory();

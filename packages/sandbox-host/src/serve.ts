@@ -32,6 +32,8 @@ export interface ServeOptions {
   readonly home: string;
   readonly dataDirectory: string;
   readonly port: number;
+  /** `given`: its parent ends it when it stops to say that its event loop turns. */
+  readonly heartbeat: "given" | "none";
   readonly path: string;
   /** A file that names a crash point to end this process at; null in service. */
   readonly crashFile: string | null;
@@ -42,6 +44,7 @@ export interface ServeOptions {
 }
 
 const PARENT_POLL_MS = 500;
+const HEARTBEAT_MS = 1000;
 
 /**
  * Runs a sandbox-host until it is asked to stop or its parent, at the other end of stdin, is gone. Tells its parent on
@@ -118,7 +121,9 @@ export async function serve(options: ServeOptions): Promise<void> {
   const scheme = config.tlsCertificatePath === null ? "http" : "https";
   const url = `${scheme}://${config.advertiseAddr}:${server.port}`;
   log.info({ url }, "serving");
-  process.stdout.write(`${JSON.stringify({ event: "ready", url, pid: process.pid })}\n`);
+  const heartbeat = options.heartbeat === "given" ? { heartbeat: "given" } : {};
+  process.stdout.write(`${JSON.stringify({ event: "ready", url, pid: process.pid, ...heartbeat })}\n`);
+  if (options.heartbeat === "given") beat();
 
   await untilStopped(options.stop);
   board.set("", "not_serving");
@@ -131,6 +136,15 @@ export async function serve(options: ServeOptions): Promise<void> {
   systemClock.sleep(config.shutdownTimeout, { signal: finished.signal }).then(endCalls, () => undefined);
   await server[Symbol.asyncDispose]();
   finished.abort();
+}
+
+/** Says each second, until the process ends, that its event loop turns. A parent that does not read gets one line and no more. */
+function beat(): void {
+  // A parent that is gone is noticed by its end of stdin.
+  process.stdout.on("error", () => undefined);
+  setInterval(() => {
+    if (process.stdout.writableLength === 0) process.stdout.write('{"event":"alive"}\n');
+  }, HEARTBEAT_MS).unref();
 }
 
 async function untilStopped(stop: AbortSignal): Promise<void> {

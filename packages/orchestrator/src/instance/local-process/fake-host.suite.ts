@@ -6,7 +6,7 @@ import type { Provisioner } from "../provisioner.ts";
 import { createLocalProcessProvisioner } from "./local-process-provisioner.ts";
 
 /** What a stand-in for the sandbox-host does; it speaks the protocol of the real one on stdin, stdout and signals. */
-export type FakeHostBehaviour = "serves" | "fails" | "silent" | "dies" | "stubborn" | "babbles";
+export type FakeHostBehaviour = "serves" | "freezes" | "fails" | "silent" | "dies" | "stubborn" | "babbles";
 
 const SCRIPT = `
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
@@ -21,7 +21,9 @@ process.stdin.on("end", () => { appendFileSync(home + "/orphaned", ""); process.
 process.stdin.resume();
 if (behaviour !== "stubborn") process.on("SIGTERM", () => { appendFileSync(home + "/asked", ""); process.exit(0); });
 else process.on("SIGTERM", () => appendFileSync(home + "/asked", ""));
-const ready = { event: "ready", url: "http://127.0.0.1:" + (20000 + process.pid % 30000), pid: process.pid };
+if (behaviour === "freezes") setTimeout(() => { appendFileSync(home + "/frozen", ""); for (;;); }, 100);
+const heartbeat = behaviour === "freezes" ? { heartbeat: "given" } : {};
+const ready = { ...heartbeat, event: "ready", url: "http://127.0.0.1:" + (20000 + process.pid % 30000), pid: process.pid };
 if (behaviour === "fails") {
   say({ event: "failed", reason: "RUNTIME_UNAVAILABLE", message: "no runsc", remedy: "install runsc" });
   process.exitCode = 3;
@@ -43,7 +45,12 @@ export interface LocalTestbed extends AsyncDisposable {
 }
 
 export async function createLocalTestbed(
-  options: { readonly clock?: Clock; readonly stopTimeoutMs?: number; readonly onChange?: () => void } = {},
+  options: {
+    readonly clock?: Clock;
+    readonly readyTimeoutMs?: number;
+    readonly stopTimeoutMs?: number;
+    readonly onChange?: () => void;
+  } = {},
 ): Promise<LocalTestbed> {
   const home = await mkdtemp(join(tmpdir(), "turnbox-local-"));
   const hostEntry = join(home, "host.mjs");
@@ -55,7 +62,7 @@ export async function createLocalTestbed(
     hostEntry,
     home,
     env: { PATH: process.env["PATH"] ?? "", TURNBOX_POOL_SIZE: "1GiB" },
-    readyTimeoutMs: 10_000,
+    readyTimeoutMs: options.readyTimeoutMs ?? 10_000,
     stopTimeoutMs: options.stopTimeoutMs ?? 5000,
     clock: options.clock ?? systemClock,
     logger: createLog({ name: "test", level: "silent", to: { write: () => undefined } }),

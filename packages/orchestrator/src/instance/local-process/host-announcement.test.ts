@@ -7,7 +7,10 @@ describe("parseHostAnnouncement", () => {
       kind: "ready",
       url: "http://127.0.0.1:41234",
       pid: 123,
+      heartbeat: "none",
     });
+    const beating = '{"event":"ready","url":"http://127.0.0.1:41234","pid":123,"heartbeat":"given"}';
+    expect(parseHostAnnouncement(beating)).toMatchObject({ heartbeat: "given" });
   });
 
   it("reads why a host cannot be, with its own remedy", () => {

@@ -2,14 +2,20 @@ import { isReason, SandboxError } from "@turnbox/core";
 
 /** The first line that a sandbox-host writes to its standard output: it is ready, or why it never will be. */
 export type HostAnnouncement =
-  | { readonly kind: "ready"; readonly url: string; readonly pid: number }
+  | {
+      readonly kind: "ready";
+      readonly url: string;
+      readonly pid: number;
+      /** Whether it goes on to say once a second that its event loop turns. */
+      readonly heartbeat: "given" | "none";
+    }
   | { readonly kind: "failed"; readonly error: SandboxError };
 
 /** Reads the line. One that is not of the agreed form is a failure of the host, never a guess. */
 export function parseHostAnnouncement(line: string): HostAnnouncement {
-  const { event, url, pid, reason, message, remedy } = parseFields(line);
+  const { event, url, pid, heartbeat, reason, message, remedy } = parseFields(line);
   if (event === "ready" && typeof url === "string" && URL.canParse(url) && Number.isSafeInteger(pid)) {
-    return { kind: "ready", url, pid: Number(pid) };
+    return { kind: "ready", url, pid: Number(pid), heartbeat: heartbeat === "given" ? "given" : "none" };
   }
   if (event === "failed" && typeof message === "string") {
     const known = typeof reason === "string" && isReason(reason) ? reason : "HOST_UNREACHABLE";

@@ -1,7 +1,7 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { mkdir, open, rename, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { createInterface } from "node:readline";
+import { createInterface, type Interface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { type Clock, SandboxError, withoutMembarrier } from "@turnbox/core";
 import { parseHostAnnouncement } from "./host-announcement.ts";
@@ -23,10 +23,14 @@ export interface HostProcessSpec {
 export interface HostProcess {
   readonly url: string;
   readonly pid: number;
+  /** How many signs of life it has given; undefined if it gives none. */
+  readonly beats: (() => number) | undefined;
   /** Settles with how it ended, whoever ended it; never rejects. */
   readonly exited: Promise<string>;
   /** Asks it to end, waits, and ends it by force after the stop timeout. Answers when it is gone. */
   stop(): Promise<void>;
+  /** Ends it by force, without a word. */
+  kill(): void;
 }
 
 type HostChild = ChildProcessByStdio<Writable, Readable, null>;
@@ -58,10 +62,18 @@ export async function startHostProcess(
   };
   const over = new AbortController();
   try {
-    const line = await firstLine(child, spec, { clock, signal: AbortSignal.any([signal, over.signal]) });
+    const lines = createInterface({ input: child.stdout });
+    let beats = 0;
+    // Each is read, so that the host never blocks on a full pipe.
+    lines.on("line", () => {
+      beats += 1;
+    });
+    const line = await firstLine({ child, lines }, spec, { clock, signal: AbortSignal.any([signal, over.signal]) });
     const announcement = parseHostAnnouncement(line);
     if (announcement.kind === "failed") throw announcement.error;
-    return { url: announcement.url, pid: announcement.pid, exited, stop };
+    const { url, pid, heartbeat } = announcement;
+    const kill = (): void => void child.kill("SIGKILL");
+    return { url, pid, beats: heartbeat === "given" ? () => beats : undefined, exited, stop, kill };
   } catch (error) {
     await stop();
     throw error;
@@ -96,7 +108,7 @@ async function spawnWithLog(spec: HostProcessSpec): Promise<HostChild> {
 
 /** The first line of the host's output. `close` comes after all output was read, so a host's last words are not lost. */
 function firstLine(
-  child: HostChild,
+  { child, lines }: { readonly child: HostChild; readonly lines: Interface },
   spec: HostProcessSpec,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<string> {
@@ -106,8 +118,7 @@ function firstLine(
       metadata: { remedy: `Read ${spec.logPath}, run \`turnbox doctor\`, and start again.` },
     });
   return new Promise((resolve, reject) => {
-    // Later lines are read and dropped, so that the host never blocks on a full pipe.
-    createInterface({ input: child.stdout }).once("line", resolve);
+    lines.once("line", resolve);
     child.once("error", (error) => {
       reject(unreachable(`could not be started: ${error.message}`));
     });

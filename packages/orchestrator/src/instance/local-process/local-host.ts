@@ -2,7 +2,8 @@ import { type Clock, hasReason, SandboxError } from "@turnbox/core";
 import type { Log } from "@turnbox/core";
 import type { Machine, MachineState, Tags } from "../provisioner.ts";
 import { type HostProcess, type HostProcessSpec, startHostProcess } from "./host-process.ts";
-import { restartDelayMs, STABLE_AFTER_MS } from "./restart-backoff.ts";
+import { untilStill } from "./heartbeat.ts";
+import { restartDelayMs } from "./restart-backoff.ts";
 
 export interface LocalHostOptions {
   readonly instanceId: string;
@@ -24,8 +25,9 @@ interface Run {
 }
 
 /**
- * One sandbox-host on this machine, kept up while it is wanted. A host that dies is started again after a growing delay,
- * under the same id and on the same data, with another url. Only the very first start may fail for good.
+ * One sandbox-host on this machine, kept up while it is wanted. A host that had come up and dies is started again at once, under the
+ * same id and on the same data, with another url; so is one whose event loop stands still, which is ended first. Starts that fail
+ * are repeated after a growing delay. Only the very first start may fail for good.
  */
 export class LocalHost {
   readonly #options: LocalHostOptions;
@@ -91,14 +93,17 @@ export class LocalHost {
     while (!isOver()) {
       try {
         const host = await startHostProcess(spec, { clock, signal });
-        const readyAtMs = clock.monotonicMs();
         everReady = true;
+        failures = 0;
         this.#problem = undefined;
         this.#set("running", host.url);
         logger.info({ url: host.url, hostPid: host.pid }, "the host is ready");
         first.resolve();
-        this.#problem = await endOf(host, signal);
-        if (clock.monotonicMs() - readyAtMs >= STABLE_AFTER_MS) failures = 0;
+        const end = await endOf(host, { clock, signal });
+        if (isOver()) return;
+        // It comes back in a moment: that is no problem yet.
+        this.#set("pending", undefined);
+        logger.warn({ end }, "the host ended; it is started again");
       } catch (error) {
         this.#problem = SandboxError.from(error).message;
         if (!everReady) {
@@ -107,13 +112,13 @@ export class LocalHost {
           first.reject(error);
           return;
         }
+        if (isOver()) return;
+        failures += 1;
+        const delayMs = restartDelayMs(failures);
+        this.#set("pending", undefined);
+        logger.warn({ problem: this.#problem, failures, delayMs }, "the host does not start; it is tried again");
+        await clock.sleep(delayMs, { signal }).catch(ignoreAbort);
       }
-      if (isOver()) return;
-      failures += 1;
-      const delayMs = restartDelayMs(failures);
-      this.#set("pending", undefined);
-      logger.warn({ problem: this.#problem, failures, delayMs }, "the host ended; it is started again");
-      await clock.sleep(delayMs, { signal }).catch(ignoreAbort);
     }
   }
 
@@ -124,18 +129,33 @@ export class LocalHost {
   }
 }
 
-/** Waits until the host ended, or ends it when it is no longer wanted; answers how it ended. */
-async function endOf(host: HostProcess, signal: AbortSignal): Promise<string> {
+/** Waits until the host ended, or ends it when it is no longer wanted or stands still; answers how it ended. */
+async function endOf(
+  host: HostProcess,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<string> {
+  const over = new AbortController();
   const unwanted = Promise.withResolvers<void>();
   const onAbort = (): void => {
     unwanted.resolve();
   };
   if (signal.aborted) onAbort();
   signal.addEventListener("abort", onAbort, { once: true });
+  let why = "";
+  if (host.beats !== undefined) {
+    untilStill({ beats: host.beats, clock }, { signal: AbortSignal.any([signal, over.signal]) }).then(
+      () => {
+        why = " because its event loop stood still";
+        host.kill();
+      },
+      () => undefined,
+    );
+  }
   await Promise.race([host.exited, unwanted.promise]);
+  over.abort();
   signal.removeEventListener("abort", onAbort);
   if (signal.aborted) await host.stop();
-  return `the host ${await host.exited}`;
+  return `the host ${await host.exited}${why}`;
 }
 
 function ignoreAbort(error: unknown): void {

@@ -2,7 +2,8 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
-import { createManualClock, type ManualClock } from "@turnbox/core/testing";
+import { createManualClock } from "@turnbox/core/testing";
+import type { Machine } from "../provisioner.ts";
 import { createLocalTestbed, type LocalTestbed } from "./fake-host.suite.ts";
 
 const CALL = { signal: new AbortController().signal };
@@ -42,13 +43,19 @@ async function until(what: string, condition: () => boolean | Promise<boolean>):
 const stateOf = async ({ provisioner }: LocalTestbed): Promise<string> =>
   (await provisioner.describe("local-1", CALL)).state;
 
-/** Kills the host that runs and waits until its supervisor sleeps before the next start. */
-async function kill(testbed: LocalTestbed, clock: ManualClock): Promise<void> {
+/** Kills the host that runs. */
+async function kill(testbed: LocalTestbed): Promise<void> {
   const last = (await starts(testbed)).at(-1);
   if (last === undefined) throw new Error("nothing was started");
   process.kill(last.pid, "SIGKILL");
-  await until("the supervisor waits", async () => clock.sleeping > 0 && (await stateOf(testbed)) === "pending");
 }
+
+const isUpAgain = async (testbed: LocalTestbed, times: number): Promise<void> => {
+  await until(
+    "it runs again",
+    async () => (await starts(testbed)).length === times && (await stateOf(testbed)) === "running",
+  );
+};
 
 describe("local-process hosts", () => {
   it("are given a home, an id, a place of their own, and nothing of our environment but what they need", async () => {
@@ -66,6 +73,7 @@ describe("local-process hosts", () => {
       data,
       "--port",
       "0",
+      "--heartbeat",
     ]);
     expect(start?.env).toEqual(["PATH", "TURNBOX_POOL_SIZE"]);
     expect(machine).toMatchObject({ state: "running", url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/) });
@@ -102,7 +110,10 @@ describe("local-process hosts", () => {
     await testbed.behave("silent");
     const launch = testbed.provisioner.launch(SPEC, CALL);
     launch.catch(() => undefined);
-    await until("the host has begun", () => existsSync(join(testbed.home, "starts")) && clock.sleeping > 0);
+    await until(
+      "the host has begun",
+      async () => existsSync(join(testbed.home, "starts")) && (await starts(testbed)).length === 1,
+    );
     await clock.advance(10_000);
     await expect(launch).rejects.toMatchObject({ message: expect.stringContaining("did not announce itself") });
     const [start] = await starts(testbed);
@@ -120,49 +131,72 @@ describe("local-process hosts", () => {
     expect(await starts(testbed)).toHaveLength(1);
   });
 
-  it("that die later are started again under the same id after a growing delay", async () => {
+  it("that had come up and die are started again at once under the same id, however often", async () => {
     const clock = createManualClock();
-    let changes = 0;
-    await using testbed = await createLocalTestbed({ clock, onChange: () => (changes += 1) });
-    const before = await testbed.provisioner.launch(SPEC, CALL);
-    const { pid } = (await starts(testbed))[0] ?? { pid: 0 };
-    const seen = changes;
-    await kill(testbed, clock);
-    expect(changes).toBeGreaterThan(seen);
-    expect(await testbed.provisioner.describe("local-1", CALL)).toMatchObject({
-      state: "pending",
-      url: undefined,
-      problem: "the host was ended by SIGKILL",
-      launchedAtMs: before.launchedAtMs,
+    const seen: Machine[] = [];
+    const testbed = await createLocalTestbed({
+      clock,
+      onChange: () => void testbed.provisioner.describe("local-1", CALL).then((machine) => seen.push(machine)),
     });
-    await clock.advance(999);
-    expect(await starts(testbed)).toHaveLength(1);
-    await clock.advance(1);
-    await until("it runs again", async () => (await stateOf(testbed)) === "running");
-    expect((await starts(testbed))[1]?.pid).not.toBe(pid);
-
-    await kill(testbed, clock);
-    await clock.advance(1999);
-    expect(await starts(testbed)).toHaveLength(2);
-    await clock.advance(1);
-    await until("it runs again", async () => (await stateOf(testbed)) === "running");
+    await using _testbed = testbed;
+    const before = await testbed.provisioner.launch(SPEC, CALL);
+    for (let times = 1; times <= 10; times += 1) {
+      seen.length = 0;
+      await kill(testbed);
+      await isUpAgain(testbed, times + 1);
+      // Meanwhile it is on its way, and nothing is wrong with it.
+      expect(seen[0]).toMatchObject({
+        state: "pending",
+        url: undefined,
+        problem: undefined,
+        launchedAtMs: before.launchedAtMs,
+      });
+    }
+    expect(clock.monotonicMs()).toBe(0);
+    expect(new Set((await starts(testbed)).map(({ pid }) => pid)).size).toBe(11);
   });
 
-  it("that fail to start again are tried on and on", async () => {
+  it("fault 34: whose event loop stands still for 10 s are ended and started again", async () => {
     const clock = createManualClock();
     await using testbed = await createLocalTestbed({ clock });
+    await testbed.behave("freezes");
+    await testbed.provisioner.launch(SPEC, CALL);
+    const [frozen] = await starts(testbed);
+    await until("it stands still", () => existsSync(join(testbed.home, "frozen")));
+    await testbed.behave("serves");
+    await clock.advance(9000);
+    expect(isAlive(frozen?.pid ?? 0)).toBe(true);
+    await clock.advance(2000);
+    await isUpAgain(testbed, 2);
+    expect(isAlive(frozen?.pid ?? 0)).toBe(false);
+  });
+
+  it("that fail to start again are tried on and on, after a growing delay, until they have come up", async () => {
+    const clock = createManualClock();
+    await using testbed = await createLocalTestbed({ clock, readyTimeoutMs: 1_000_000_000 });
     await testbed.provisioner.launch(SPEC, CALL);
     await testbed.behave("fails");
-    await kill(testbed, clock);
-    await clock.advance(1000);
-    await until(
-      "the second start failed",
-      async () => (await testbed.provisioner.describe("local-1", CALL)).problem === "no runsc",
-    );
+    await kill(testbed);
+    const isTried = async (times: number): Promise<boolean> => (await starts(testbed)).length >= times;
+    const isKnown = async () => (await testbed.provisioner.describe("local-1", CALL)).problem === "no runsc";
+    const triedAfterMs = async (times: number): Promise<number> => {
+      const fromMs = clock.monotonicMs();
+      await until("it is tried again", async () => {
+        await clock.advance(100);
+        return await isTried(times);
+      });
+      return clock.monotonicMs() - fromMs;
+    };
+    await until("the start failed", isKnown);
+    expect(await isTried(3)).toBe(false);
+    expect(await triedAfterMs(3)).toBeGreaterThanOrEqual(1000);
+    expect(await triedAfterMs(4)).toBeGreaterThanOrEqual(2000);
     await testbed.behave("serves");
-    await until("the supervisor waits", () => clock.sleeping > 0);
-    await clock.advance(2000);
+    expect(await triedAfterMs(5)).toBeGreaterThanOrEqual(5000);
     await until("it runs again", async () => (await stateOf(testbed)) === "running");
+    expect(await testbed.provisioner.describe("local-1", CALL)).toMatchObject({ problem: undefined });
+    await kill(testbed);
+    await isUpAgain(testbed, 6);
   });
 
   it("are asked to end, and those that do not are ended", async () => {

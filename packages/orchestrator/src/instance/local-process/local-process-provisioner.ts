@@ -45,6 +45,7 @@ export function createLocalProcessProvisioner(options: LocalProcessOptions): Pro
           ...["--instance", instanceId],
           ...["--data-dir", join(options.home, "hosts", instanceId)],
           ...["--port", "0"],
+          "--heartbeat",
         ],
         env: options.env,
         logPath: join(options.home, "logs", `host-${instanceId}.log`),
