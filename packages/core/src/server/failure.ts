@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema } from "@turnbox/protocol/turnbox/common/v1/error_pb";
-import { SandboxError } from "../error/sandbox-error.ts";
+import { invalidArgument, SandboxError } from "../error/sandbox-error.ts";
 import { fromConnectError, toConnectError } from "../error/wire.ts";
 
 /** What a failed call answers, and what the log keeps. */
@@ -18,6 +18,14 @@ export function toFailure(thrown: unknown, requestId: string): Failure {
   return error.reason === "INTERNAL" ? { answer, internalCause: error.cause ?? error } : { answer };
 }
 
+/** A failure of the protocol layer as an error of the table, if it has one. All else passes as it is. */
+export function toRefusal(thrown: unknown): unknown {
+  return thrown instanceof ConnectError ? ofConnect(thrown) : thrown;
+}
+
+/** How the protocol layer begins what it says of a message that does not decode. */
+const UNDECODED = "parse binary: ";
+
 /** Codes that say no more than that something broke; their messages may tell what is nobody's business. */
 const OPAQUE: ReadonlySet<Code> = new Set([Code.Internal, Code.Unknown, Code.DataLoss]);
 
@@ -27,6 +35,7 @@ const OPAQUE: ReadonlySet<Code> = new Set([Code.Internal, Code.Unknown, Code.Dat
  */
 function ofConnect(thrown: ConnectError): SandboxError | ConnectError {
   if (thrown.findDetails(ErrorDetailSchema).length > 0) return fromConnectError(thrown);
+  if (thrown.rawMessage.startsWith(UNDECODED)) return invalidArgument("request", "does not decode");
   if (OPAQUE.has(thrown.code)) return new SandboxError("INTERNAL", "an unexpected failure", { cause: thrown });
   if (thrown.code === Code.ResourceExhausted) {
     // The protocol layer knows one limit: the size of a message. Sending the same one again cannot help.
@@ -35,6 +44,20 @@ function ofConnect(thrown: ConnectError): SandboxError | ConnectError {
       cause: thrown,
     });
   }
+  if (thrown.code === Code.InvalidArgument) return ofUndecoded(thrown.rawMessage);
   const error = fromConnectError(thrown);
   return error.row.code === thrown.code ? error : thrown;
+}
+
+/** What the parser of JSON says of a field, by its full name. */
+const JSON_FIELD = /^cannot decode (?:field|oneof) [\w.]*?(\w+) from JSON: (.*)$/s;
+
+/** It may quote the request, which is as long as its sender likes. */
+const MAX_MESSAGE_CHARACTERS = 500;
+
+function ofUndecoded(message: string): SandboxError {
+  const [, field, rule] = JSON_FIELD.exec(message) ?? [];
+  const shown = (text: string): string => text.slice(0, MAX_MESSAGE_CHARACTERS).toWellFormed();
+  if (field === undefined || rule === undefined) return new SandboxError("INVALID_ARGUMENT", shown(message));
+  return invalidArgument(field, `does not decode: ${shown(rule)}`);
 }

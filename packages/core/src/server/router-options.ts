@@ -11,6 +11,7 @@ import {
   DEFAULT_DEADLINE_LIMITS,
   type DeadlineLimits,
 } from "./interceptors/deadline-interceptor.ts";
+import { decodeInterceptor } from "./interceptors/decode-interceptor.ts";
 import { createErrorInterceptor } from "./interceptors/error-interceptor.ts";
 import { createMeterInterceptor } from "./interceptors/meter-interceptor.ts";
 import { createScopeInterceptor } from "./interceptors/scope-interceptor.ts";
@@ -24,7 +25,7 @@ export interface ServerPolicy {
   readonly clock: Clock;
   readonly admission?: Admission;
   readonly deadlines?: DeadlineLimits;
-  /** The largest message in either direction, after decompression. Default 16 MiB. */
+  /** The largest message of a request, after decompression, whatever its method takes. Default 16 MiB. */
   readonly maxMessageBytes?: number;
   /** Its abort, with a `SandboxError` as reason, ends every call. */
   readonly shutdownSignal?: AbortSignal;
@@ -36,7 +37,11 @@ export interface ServerPolicy {
   readonly innerInterceptors?: readonly Interceptor[];
 }
 
-const DEFAULT_MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
+/** More than any method takes. */
+export const DEFAULT_MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
+
+/** What a method can answer is bounded by the method; the protocol layer has no bound of its own. */
+const MAX_ANSWER_BYTES = 0xffff_ffff;
 
 /** Responses are never compressed: compression takes a thread of the I/O pool and more time than it saves on a fast link. */
 const NEVER_COMPRESS_BYTES = 0xffff_ffff;
@@ -54,7 +59,9 @@ export function createRouterOptions(policy: ServerPolicy): ConnectRouterOptions 
     connect: true,
     grpcWeb: false,
     readMaxBytes: maxMessageBytes,
-    writeMaxBytes: maxMessageBytes,
+    writeMaxBytes: MAX_ANSWER_BYTES,
+    // What a server does not know it does not keep.
+    binaryOptions: { readUnknownFields: false },
     acceptCompression: [compressionGzip],
     compressMinBytes: NEVER_COMPRESS_BYTES,
     requestGate: createRequestGate({ verifier, admission, ...(meter === undefined ? {} : { meter }) }),
@@ -67,6 +74,7 @@ export function createRouterOptions(policy: ServerPolicy): ConnectRouterOptions 
       createDeadlineInterceptor(deadlines, clock),
       admissionInterceptor,
       createScopeInterceptor(),
+      decodeInterceptor,
       ...(policy.innerInterceptors ?? []),
     ],
     ...(policy.shutdownSignal === undefined ? {} : { shutdownSignal: policy.shutdownSignal }),
