@@ -98,7 +98,7 @@ describe("gRPC reflection", () => {
     });
     expect(files[0]?.name).toBe("turnbox/common/v1/access.proto");
     expect(await ask({ messageRequest: { case: "allExtensionNumbersOfType", value: containingType } })).toMatchObject({
-      value: { baseTypeName: containingType, extensionNumber: [50001, 50002, 50003] },
+      value: { baseTypeName: containingType, extensionNumber: [50001, 50002, 50003, 50004] },
     });
   });
 

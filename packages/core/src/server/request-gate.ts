@@ -1,6 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
+import { invalidArgument } from "../error/sandbox-error.ts";
 import type { RpcMeter } from "../metrics/rpc-metrics.ts";
 import type { Secret } from "../secret/secret.ts";
 import { authorizeMethod } from "../token/authorize.ts";
@@ -36,19 +37,21 @@ export function createRequestGate({
   meter,
 }: RequestGateOptions): (context: HandlerContext) => void {
   const admit = (context: HandlerContext): void => {
+    assertPlainQuery(context);
     const facts = methodFacts(context.method);
     const bearer = parseBearer(context.requestHeader.get("authorization"));
     let tenant: string;
+    let sandbox: string | undefined;
     if (facts.verb === "public") {
       tenant = bearer === undefined ? ANYBODY : tenantOf(bearer, verifier);
     } else {
       const principal = verifier.verify(bearer);
       authorizeMethod(principal, facts);
       setPrincipal(context, principal);
-      ({ tenant } = principal);
+      ({ tenant, sandbox } = principal);
     }
     const kind = context.method.methodKind === "unary" ? "unary" : "stream";
-    const place = admission.admit({ lane: facts.lane, kind, tenant });
+    const place = admission.admit({ lane: facts.lane, kind, tenant, sandbox });
     context.values.set(placeKey, place);
     // The call may end before any handler sees it: a body that does not parse, a client that goes away.
     if (context.signal.aborted) place.abandon();
@@ -68,6 +71,14 @@ export function createRequestGate({
       throw answer;
     }
   };
+}
+
+/** A message in the address is as long as the address; it is not to be longer than that. */
+function assertPlainQuery({ requestMethod, url }: HandlerContext): void {
+  if (requestMethod !== "GET") return;
+  const compression = new URL(url).searchParams.get("compression") ?? "";
+  if (compression !== "" && compression !== "identity")
+    throw invalidArgument("compression", "must be absent in a request by GET");
 }
 
 /** One for all calls, which nobody sees. */

@@ -6,8 +6,10 @@ import { toConnectError } from "../error/wire.ts";
 import { setClosingSignal } from "./call-context.ts";
 import { completeError } from "./complete-error.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "./http-handler.ts";
+import { LargeTurns } from "./intake/large-turns.ts";
+import { takeIn } from "./intake/take-in.ts";
 import { type BodyGuard, type BodyLimits, DEFAULT_BODY_LIMITS, readBody } from "./read-body.ts";
-import { createRouterOptions, type ServerPolicy } from "./router-options.ts";
+import { createRouterOptions, DEFAULT_MAX_MESSAGE_BYTES, type ServerPolicy } from "./router-options.ts";
 import { bodySourceOf, toRequestHead } from "./universal-request.ts";
 import { answerUnknownPath } from "./unknown-path.ts";
 import { expectWireForms } from "./wire-form.ts";
@@ -33,6 +35,7 @@ const LAST_BODY_MS = 200;
  */
 export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
   const { body = DEFAULT_BODY_LIMITS, stalledReaderMs = DEFAULT_STALLED_READER_MS } = options;
+  const intake = { turns: new LargeTurns(), maxMessageBytes: options.maxMessageBytes ?? DEFAULT_MAX_MESSAGE_BYTES };
   const router = createConnectRouter(createRouterOptions(options));
   options.routes(router);
   const handlers = new Map<string, UniversalHandler>(router.handlers.map((handler) => [handler.requestPath, handler]));
@@ -53,7 +56,9 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
     setClosingSignal({ values }, closing.signal);
     const forms = expectWireForms(values, handler.method, head.header);
     const guard = guardOf(handler.method, { caller: head.signal, lastBody: lastBody.signal }, body);
-    const asked = { ...head, body: readBody(bodySourceOf(request), guard), contextValues: values };
+    const arriving = { method: handler.method, header: head.header, values, caller: head.signal };
+    const pieces = readBody(bodySourceOf(request), guard);
+    const asked = { ...head, body: takeIn({ ...arriving, body: pieces }, intake), contextValues: values };
     const result = await completeError(await handler(asked));
     await writeResponse(result, response, { request, stalledReaderMs, closing: closing.signal, forms });
   };

@@ -1,9 +1,10 @@
 import type { Clock } from "../../clock/clock.ts";
 import { SandboxError } from "../../error/sandbox-error.ts";
+import { ByteBudget, type ByteLimits, type Holding } from "./byte-budget.ts";
 import { createRateLimiter, type RateLimit } from "./token-bucket.ts";
 
 /** How much work is admitted. Nothing waits: what does not fit is refused at once, with a time to come back. */
-export interface AdmissionLimits {
+export interface AdmissionLimits extends ByteLimits {
   readonly maxUnaryCalls: number;
   readonly maxStreams: number;
   /** Room for health, destroy and kill, which data never takes. */
@@ -26,6 +27,9 @@ export const DEFAULT_ADMISSION_LIMITS: AdmissionLimits = {
   maxReservedPerTenant: 256,
   maxAnonymousCalls: 64,
   rate: { perSecond: 5000, burst: 10_000 },
+  maxRequestBytes: 64 * 1024 * 1024,
+  maxRequestBytesPerTenant: 48 * 1024 * 1024,
+  maxRequestBytesPerCaller: 16 * 1024 * 1024,
 };
 
 /** Nobody in particular: callers without a token share one allowance. */
@@ -36,10 +40,19 @@ export interface CallDescription {
   readonly kind: "unary" | "stream";
   /** `ANYBODY` for callers without a token. */
   readonly tenant: string;
+  /** The one session that the caller's token is bound to. */
+  readonly sandbox?: string | undefined;
 }
 
 /** A place for one call. It is given back once, by `release`. */
 export interface Place {
+  /**
+   * Counts so many bytes of the call's request to its caller, in the place of what was counted before, until the place is given
+   * back.
+   */
+  hold(bytes: number): "held" | "no room";
+  /** Resolves when another call has given bytes back. */
+  room(): Promise<void>;
   /** Keeps the place until `release`, whatever happens to the connection. False where it was given back already. */
   enter(): boolean;
   /** Gives the place back unless the call has entered: for calls that end before they begin. */
@@ -50,6 +63,8 @@ export interface Place {
 export interface Admission {
   /** Throws `RATE_LIMITED` or `OVERLOADED`. */
   admit(call: CallDescription): Place;
+  /** Bytes of requests that are held now. */
+  readonly heldBytes: number;
   /** Calls that hold a place now. */
   readonly inFlight: { readonly unary: number; readonly stream: number; readonly reserved: number };
 }
@@ -60,19 +75,24 @@ export function createAdmission(limits: AdmissionLimits, clock: Clock): Admissio
   const rates = createRateLimiter(limits.rate, clock);
   const shareOf = (perTenant: number) => (tenant: string) =>
     tenant === ANYBODY ? Math.min(perTenant, limits.maxAnonymousCalls) : perTenant;
+  const bytes = new ByteBudget(limits);
   const pools = {
     unary: createPool(limits.maxUnaryCalls, shareOf(limits.maxCallsPerTenant)),
     stream: createPool(limits.maxStreams, shareOf(limits.maxCallsPerTenant)),
     reserved: createPool(limits.maxReservedCalls, shareOf(limits.maxReservedPerTenant)),
   };
   return {
-    admit: ({ lane, kind, tenant }) => {
-      if (lane === "reserved") return pools.reserved.take(tenant);
+    admit: ({ lane, kind, tenant, sandbox }) => {
+      const holding = bytes.open({ tenant, sandbox });
+      if (lane === "reserved") return pools.reserved.take(tenant, holding);
       const waitMs = rates.take(tenant);
       if (waitMs > 0) {
         throw new SandboxError("RATE_LIMITED", "more requests than the allowance", { retryAfterMs: waitMs });
       }
-      return pools[kind].take(tenant);
+      return pools[kind].take(tenant, holding);
+    },
+    get heldBytes() {
+      return bytes.heldBytes;
     },
     get inFlight() {
       return { unary: pools.unary.size, stream: pools.stream.size, reserved: pools.reserved.size };
@@ -82,13 +102,13 @@ export function createAdmission(limits: AdmissionLimits, clock: Clock): Admissio
 
 interface Pool {
   readonly size: number;
-  take(tenant: string): Place;
+  take(tenant: string, holding: Holding): Place;
 }
 
 function createPool(capacity: number, shareOf: (tenant: string) => number): Pool {
   const held = new Map<string, number>();
   let size = 0;
-  const take = (tenant: string): Place => {
+  const take = (tenant: string, holding: Holding): Place => {
     const ofTenant = held.get(tenant) ?? 0;
     if (size >= capacity || ofTenant >= shareOf(tenant)) {
       throw new SandboxError("OVERLOADED", "as many calls are in flight as are admitted", {
@@ -97,7 +117,7 @@ function createPool(capacity: number, shareOf: (tenant: string) => number): Pool
     }
     size += 1;
     held.set(tenant, ofTenant + 1);
-    return createPlace(() => {
+    return createPlace(holding, () => {
       size -= 1;
       const left = (held.get(tenant) ?? 1) - 1;
       if (left > 0) held.set(tenant, left);
@@ -112,14 +132,18 @@ function createPool(capacity: number, shareOf: (tenant: string) => number): Pool
   };
 }
 
-function createPlace(giveBack: () => void): Place {
+function createPlace(holding: Holding, giveBack: () => void): Place {
   let state: "claimed" | "entered" | "released" = "claimed";
   const release = (): void => {
     if (state === "released") return;
     state = "released";
+    holding.set(0);
     giveBack();
   };
   return {
+    // A body may go on to arrive after its call is over.
+    hold: (bytes) => holding.set(state === "released" ? 0 : bytes),
+    room: holding.room,
     enter: () => {
       if (state === "claimed") state = "entered";
       return state === "entered";

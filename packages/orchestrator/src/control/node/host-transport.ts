@@ -16,7 +16,8 @@ export interface HostTransportOptions {
   readonly clock?: Clock;
 }
 
-const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
+/** Of one answer; hosts bound what they answer by themselves. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
 /** The last two are less than any deadline of a call, so that a call on a dead connection has time left for another one. */
 export const HOST_TRANSPORT_TIMES: Http2Times = {
@@ -34,8 +35,7 @@ export function createHostTransport(url: string, options: HostTransportOptions =
   return {
     transport: createLineTransport(lines, {
       interceptors: options.interceptors ?? [],
-      readMaxBytes: MAX_MESSAGE_BYTES,
-      writeMaxBytes: MAX_MESSAGE_BYTES,
+      readMaxBytes: MAX_ANSWER_BYTES,
     }),
     connection: () => lines.connection(),
     [Symbol.dispose]: () => {
