@@ -33,6 +33,16 @@ describe.each([
     });
   });
 
+  it("arrives short and as Unicode, whatever it quotes", () => {
+    const quoted = `half \ud800 and ${"é".repeat(100_000)}`;
+    const error = new SandboxError("SESSION_NOT_FOUND", quoted, { metadata: { sessionId: quoted } });
+    const seen = fromConnectError(travel(toConnectError(error, "r1")));
+    expect(seen.reason).toBe("SESSION_NOT_FOUND");
+    expect(Buffer.byteLength(seen.message)).toBeLessThan(1100);
+    expect(seen.message).toMatch(/^half \ufffd and é+…$/);
+    expect(seen.metadata["sessionId"]).toMatch(/^half \ufffd and é+…$/);
+  });
+
   it("keeps reason, retryable, admitted, retry_after, generation, metadata, remedy and request id", () => {
     const sent = new SandboxError("GENERATION_CHANGED", "generation is 4, not 3", {
       admitted: "unknown",

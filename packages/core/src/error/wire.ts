@@ -17,6 +17,20 @@ const FROM_WIRE: ReadonlyMap<WireAdmitted, Admitted> = new Map([
   [WireAdmitted.UNKNOWN, "unknown"],
 ]);
 
+/** A gRPC answer has its error in a trailer, which clients bound as a whole. */
+const MAX_MESSAGE_BYTES = 1024;
+const MAX_VALUE_BYTES = 512;
+
+/** Text of an error may quote the request: as much of it as an answer has room for, and only what is Unicode. */
+function quotable(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text.toWellFormed());
+  if (bytes.length <= maxBytes) return text.toWellFormed();
+  return `${bytes
+    .subarray(0, maxBytes)
+    .toString()
+    .replace(/\ufffd$/, "")}…`;
+}
+
 /** What a caller gets: the code of the table and an `ErrorDetail`. Causes and stacks stay on this side. */
 export function toConnectError(thrown: unknown, requestId: string): ConnectError {
   const error = SandboxError.from(thrown);
@@ -25,12 +39,15 @@ export function toConnectError(thrown: unknown, requestId: string): ConnectError
     retryable: error.retryable,
     admitted: TO_WIRE[error.admitted],
     remedy: error.remedy,
-    metadata: { ...error.metadata },
+    metadata: Object.fromEntries(
+      Object.entries(error.metadata).map(([name, value]) => [name, quotable(value, MAX_VALUE_BYTES)]),
+    ),
     requestId,
     ...(error.retryAfterMs === undefined ? {} : { retryAfter: durationFromMs(error.retryAfterMs) }),
     ...(error.currentGeneration === undefined ? {} : { currentGeneration: error.currentGeneration }),
   });
-  return new ConnectError(error.message, error.row.code, undefined, [{ desc: ErrorDetailSchema, value: detail }]);
+  const message = quotable(error.message, MAX_MESSAGE_BYTES);
+  return new ConnectError(message, error.row.code, undefined, [{ desc: ErrorDetailSchema, value: detail }]);
 }
 
 /** The way back: from what a call threw to the reason. A peer that sends no detail is judged by its code alone. */
