@@ -17,6 +17,7 @@ import { createMeterInterceptor } from "./interceptors/meter-interceptor.ts";
 import { createScopeInterceptor } from "./interceptors/scope-interceptor.ts";
 import { wireFormInterceptor } from "./interceptors/wire-form-interceptor.ts";
 import { createRequestGate } from "./request-gate.ts";
+import { STRICT_JSON } from "./strict-json.ts";
 
 /** What every server of Turnbox puts before its handlers. */
 export interface ServerPolicy {
@@ -64,6 +65,7 @@ export function createRouterOptions(policy: ServerPolicy): ConnectRouterOptions 
     binaryOptions: { readUnknownFields: false },
     acceptCompression: [compressionGzip],
     compressMinBytes: NEVER_COMPRESS_BYTES,
+    jsonOptions: STRICT_JSON,
     requestGate: createRequestGate({ verifier, admission, ...(meter === undefined ? {} : { meter }) }),
     // Outermost first. The place of a call outlasts its deadline: it is given back when the handler has ended.
     interceptors: [
