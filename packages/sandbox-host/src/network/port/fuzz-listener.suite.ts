@@ -19,7 +19,15 @@ const PATIENCE_MS = 10_000;
 const HOLD_MS = 30;
 const MAX_WRONG = 20;
 
-const REQUESTS = [
+/** A request of a client; the connection is its own. */
+export interface FuzzRequest {
+  readonly method: string;
+  readonly more: string;
+  readonly body?: string;
+  readonly isUpgrade?: boolean;
+}
+
+export const FUZZ_REQUESTS: readonly [FuzzRequest, ...FuzzRequest[]] = [
   { method: "GET", more: "" },
   { method: "GET", more: "" },
   { method: "HEAD", more: "" },
@@ -49,6 +57,7 @@ export async function fuzzListener(options: {
     isToken: (token) => token === "good",
     touch: () => undefined,
   });
+  const target = { port: listener.listenPort, token: "good" };
   const tally = new Tally();
   let next = 0;
   const work = async (): Promise<void> => {
@@ -56,12 +65,12 @@ export async function fuzzListener(options: {
       const path = `/${String(next)}`;
       next += 1;
       const answer = hostileAnswer(options.random);
-      const asked = REQUESTS[Math.floor(options.random() * REQUESTS.length)] ?? { method: "GET", more: "" };
+      const asked = chooseRequest(options.random);
       waiting.set(path, answer);
-      const got = await ask(listener.listenPort, path, { ...asked, leave: answer.ending === "hold" });
+      const got = await ask(target, path, { ...asked, leave: answer.ending === "hold" });
       waiting.delete(path);
       tally.add(`${path} ${asked.method} ${asked.more.trim()}`, verdictOf(got, answer, asked));
-      if (next % 10 === 0 && !(await isPlainAnswered(listener.listenPort))) tally.add(path, "stalled");
+      if (next % 10 === 0 && !(await isPlainAnswered(target))) tally.add(path, "stalled");
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
@@ -70,7 +79,11 @@ export async function fuzzListener(options: {
   return { answers: options.answers, ...tally.report() };
 }
 
-class Tally {
+export function chooseRequest(random: () => number): FuzzRequest {
+  return FUZZ_REQUESTS[Math.floor(random() * FUZZ_REQUESTS.length)] ?? FUZZ_REQUESTS[0];
+}
+
+export class Tally {
   readonly #seen: Record<string, number> = {};
   readonly #wrong: string[] = [];
 
@@ -86,11 +99,8 @@ class Tally {
   }
 }
 
-function verdictOf(
-  got: Buffer | "stalled",
-  answer: HostileAnswer,
-  asked: { readonly method: string; readonly isUpgrade?: boolean },
-): string {
+/** What a client got for an answer, in a word; with more behind it if it is `wrong` or `stalled`. */
+export function verdictOf(got: Buffer | "stalled", answer: HostileAnswer, asked: FuzzRequest): string {
   if (got === "stalled") return `stalled: ${JSON.stringify(answer.bytes.toString("latin1").slice(0, 300))}`;
   if (answer.ending === "hold") return "left";
   const checked = checkAnswer(got, asked.method);
@@ -105,10 +115,16 @@ function verdictOf(
   }
 }
 
+/** An address of a port on this machine. */
+export interface FuzzTarget {
+  readonly port: number;
+  readonly token: string;
+}
+
 const PLAIN = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nplain";
 
-async function isPlainAnswered(port: number): Promise<boolean> {
-  const got = await ask(port, "/plain", { method: "GET", more: "", leave: false });
+async function isPlainAnswered(target: FuzzTarget): Promise<boolean> {
+  const got = await ask(target, "/plain", { method: "GET", more: "", leave: false });
   return got !== "stalled" && got.toString("latin1").endsWith("plain");
 }
 
@@ -133,14 +149,14 @@ function serve(socket: Socket, waiting: ReadonlyMap<string, HostileAnswer>): voi
 }
 
 /** All bytes that a client gets for a request until its connection ends. */
-async function ask(
-  port: number,
+export async function ask(
+  { port, token }: FuzzTarget,
   path: string,
-  how: { readonly method: string; readonly more: string; readonly body?: string; readonly leave: boolean },
+  how: FuzzRequest & { readonly leave: boolean },
 ): Promise<Buffer | "stalled"> {
   const socket = connect(port, "127.0.0.1");
   const connection = how.more.startsWith("upgrade") ? "upgrade" : "close";
-  const head = `${how.method} ${path} HTTP/1.1\r\nhost: a\r\nturnbox-port-token: good\r\nconnection: ${connection}\r\n`;
+  const head = `${how.method} ${path} HTTP/1.1\r\nhost: a\r\nturnbox-port-token: ${token}\r\nconnection: ${connection}\r\n`;
   socket.write(`${head}${how.more}\r\n${how.body ?? ""}`);
   const parts: Buffer[] = [];
   const { promise, resolve } = Promise.withResolvers<Buffer | "stalled">();
