@@ -34,7 +34,8 @@ const UNPACK_DEADLINE_MS = 600_000;
 export async function unpackArchive(file: string, directory: string, options: UnpackOptions): Promise<void> {
   await inspect(file, options);
   const args = [
-    ...["--extract", "--file", file, "--directory", directory],
+    // A colon in the path of the file would name a host to GNU tar.
+    ...["--force-local", "--extract", "--file", file, "--directory", directory],
     ...[
       "--preserve-permissions",
       "--same-owner",

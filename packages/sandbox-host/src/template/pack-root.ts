@@ -7,7 +7,8 @@ export async function packRoot(
   { root, output }: { readonly root: string; readonly output: string },
   deps: { readonly runner: CommandRunner; readonly signal: AbortSignal },
 ): Promise<void> {
-  const args = ["-C", root, "--exclude=./dev/*", "--numeric-owner", "-cf", output, "."];
+  // A colon in the path of the output would name a host to GNU tar.
+  const args = ["-C", root, "--force-local", "--exclude=./dev/*", "--numeric-owner", "-cf", output, "."];
   const { exitCode, stderr } = await deps.runner.run(
     { command: "tar", args, deadlineMs: PACK_DEADLINE_MS, env: { LC_ALL: "C" } },
     { signal: deps.signal },
