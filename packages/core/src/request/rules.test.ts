@@ -53,6 +53,14 @@ describe("the rules of requests", () => {
     });
   });
 
+  it("refuse keys and labels that have no UTF-8", () => {
+    for (const text of ["\ud800", "a\udfff", "\udc00\ud800"]) {
+      expect(() => parseKey("turn_key", text)).toThrow("turn_key: must be Unicode without lone surrogates");
+      expect(() => parseLabels("labels", { x: text })).toThrow("labels: values must be Unicode");
+    }
+    expect(parseKey("turn_key", "\ud83d\ude00")).toBe("😀");
+  });
+
   it("refuse unknown enum values and long keys", () => {
     expect(() => parseEnum("outcome", 9, new Map([[0, "x"]]))).toThrow("outcome: has the unknown value 9");
     expect(() => parseKey("turn_key", "x".repeat(257))).toThrow("turn_key: must have at most 256 bytes");

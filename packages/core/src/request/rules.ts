@@ -15,6 +15,9 @@ const MIN_MEMORY_BYTES = 64 * 1024 * 1024;
 /** The kernel has no pid above the upper bound, and refuses a limit beyond it. */
 const PIDS = { min: 16, max: 4_194_304 };
 
+/** What is not cannot be written in UTF-8, to a mark of a dataset for example. */
+const WELL_FORMED = "must be Unicode without lone surrogates";
+
 type TextMap = Readonly<Record<string, string>>;
 
 /** Labels, in an object that has nothing but them. */
@@ -29,6 +32,7 @@ export function parseLabels(field: string, labels: TextMap): TextMap {
     if (Buffer.byteLength(value) > MAX_LABEL_BYTES) {
       throw invalidArgument(field, `values must have at most ${MAX_LABEL_BYTES} bytes`);
     }
+    if (!value.isWellFormed()) throw invalidArgument(field, `values ${WELL_FORMED}`);
   }
   return Object.fromEntries(entries);
 }
@@ -60,6 +64,7 @@ export function environmentBytes(env: TextMap): number {
 /** Key of an idempotent request; empty means none. */
 export function parseKey(field: string, key: string): string {
   if (Buffer.byteLength(key) > MAX_KEY_BYTES) throw invalidArgument(field, `must have at most ${MAX_KEY_BYTES} bytes`);
+  if (!key.isWellFormed()) throw invalidArgument(field, WELL_FORMED);
   return key;
 }
 
