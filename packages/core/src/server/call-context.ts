@@ -6,6 +6,8 @@ const principalKey = createContextKey<Principal | undefined>(undefined, { descri
 const requestIdKey = createContextKey("", { description: "the id of the call" });
 const closingKey = createContextKey(new AbortController().signal, { description: "when the server begins to close" });
 
+const peerKey = createContextKey<() => string>(() => "", { description: "from where the call comes" });
+
 /** Anything that carries a call's values: a handler's context, or an interceptor's request by its `contextValues`. */
 interface WithValues {
   readonly values: ContextValues;
@@ -29,6 +31,16 @@ export function requestIdOf({ values }: WithValues): string {
  */
 export function closingSignalOf({ values }: WithValues): AbortSignal {
   return values.get(closingKey);
+}
+
+/** The address of the connection that the call came by; empty if it came by none. */
+export function peerOf({ values }: WithValues): string {
+  return values.get(peerKey)();
+}
+
+/** The address is found when it is asked for, which few calls do. */
+export function setPeer({ values }: WithValues, find: () => string): void {
+  values.set(peerKey, find);
 }
 
 export function setClosingSignal({ values }: WithValues, signal: AbortSignal): void {

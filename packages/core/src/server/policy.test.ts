@@ -67,6 +67,28 @@ describe("who may call", () => {
     expect((await failureOf(sessions().getSession({ sessionId: "s1" }))).reason).toBe("UNAUTHENTICATED");
   });
 
+  it("checks a bounded number of wrong tokens for each peer, and goes on to serve known ones", async () => {
+    const { access, clock, transport } = createServer(routes);
+    const other = createTestAccess({ clock });
+    const ask = (token: Secret) => createClient(SessionService, transport(token)).getSession({ sessionId: "s1" });
+    const known = access.sign({});
+    await ask(known);
+    const reasons = new Map<string, number>();
+    for (let count = 0; count < 1010; count += 1) {
+      const { reason } = await failureOf(ask(other.sign({})));
+      reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+    }
+    expect(Object.fromEntries(reasons)).toEqual({ UNAUTHENTICATED: 1000, RATE_LIMITED: 10 });
+    await ask(known);
+    expect(await failureOf(ask(access.sign({ tenant: "late" })))).toMatchObject({
+      reason: "RATE_LIMITED",
+      retryAfterMs: 2,
+    });
+    await clock.advance(2);
+    // Right ones do not count.
+    for (let count = 0; count < 3; count += 1) await ask(access.sign({ tenant: `late-${count}` }));
+  });
+
   it("hands the caller to the handler", async () => {
     const token = server.access.sign({ tenant: "acme" });
     const { session } = await sessions(token).getSession({ sessionId: "s1" });

@@ -1,14 +1,16 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
-import { invalidArgument } from "../error/sandbox-error.ts";
+import type { Clock } from "../clock/clock.ts";
+import { invalidArgument, SandboxError } from "../error/sandbox-error.ts";
 import type { RpcMeter } from "../metrics/rpc-metrics.ts";
 import type { Secret } from "../secret/secret.ts";
 import { authorizeMethod } from "../token/authorize.ts";
 import { parseBearer } from "../token/bearer.ts";
-import type { TokenVerifier } from "../token/token-verifier.ts";
+import type { CheckRation, TokenVerifier } from "../token/token-verifier.ts";
 import { type Admission, ANYBODY, type Place } from "./admission/admission.ts";
-import { setPrincipal, setRequestId } from "./call-context.ts";
+import { createRateLimiter, type RateLimiter } from "./admission/token-bucket.ts";
+import { peerOf, setPrincipal, setRequestId } from "./call-context.ts";
 import { toFailure } from "./failure.ts";
 import { methodFacts } from "./method-facts.ts";
 import { REQUEST_ID_HEADER, requestIdFrom } from "./request-id.ts";
@@ -23,6 +25,7 @@ export function placeOf(values: ContextValues): Place | undefined {
 export interface RequestGateOptions {
   readonly verifier: TokenVerifier;
   readonly admission: Admission;
+  readonly clock: Clock;
   /** Told of every call that is turned away here. */
   readonly meter?: RpcMeter;
 }
@@ -34,8 +37,10 @@ export interface RequestGateOptions {
 export function createRequestGate({
   verifier,
   admission,
+  clock,
   meter,
 }: RequestGateOptions): (context: HandlerContext) => void {
+  const wrongTokens = createRateLimiter(WRONG_TOKENS, clock);
   const admit = (context: HandlerContext): void => {
     assertPlainQuery(context);
     const facts = methodFacts(context.method);
@@ -43,9 +48,9 @@ export function createRequestGate({
     let tenant: string;
     let sandbox: string | undefined;
     if (facts.verb === "public") {
-      tenant = bearer === undefined ? ANYBODY : tenantOf(bearer, verifier);
+      tenant = bearer === undefined ? ANYBODY : tenantOf(bearer, verifier, rationOf(context, wrongTokens));
     } else {
-      const principal = verifier.verify(bearer);
+      const principal = verifier.verify(bearer, rationOf(context, wrongTokens));
       authorizeMethod(principal, facts);
       setPrincipal(context, principal);
       ({ tenant, sandbox } = principal);
@@ -70,6 +75,21 @@ export function createRequestGate({
       meter?.refuse(context.method, codeToString(answer.code));
       throw answer;
     }
+  };
+}
+
+/** For each peer. A check of a signature takes 0.1 ms, so this is a twentieth of a processor. */
+const WRONG_TOKENS = { perSecond: 500, burst: 1000 };
+
+function rationOf(context: HandlerContext, wrongTokens: RateLimiter): CheckRation {
+  return {
+    take: () => {
+      const waitMs = wrongTokens.take(peerOf(context));
+      if (waitMs > 0) throw new SandboxError("RATE_LIMITED", "too many wrong tokens", { retryAfterMs: waitMs });
+    },
+    giveBack: () => {
+      wrongTokens.giveBack(peerOf(context));
+    },
   };
 }
 
@@ -99,9 +119,9 @@ function shareEnd(context: HandlerContext): void {
 }
 
 /** On whose account a public call goes: a token is not needed, but keeps its holder's room apart from everybody's. */
-function tenantOf(bearer: Secret, verifier: TokenVerifier): string {
+function tenantOf(bearer: Secret, verifier: TokenVerifier, ration: CheckRation): string {
   try {
-    return verifier.verify(bearer).tenant;
+    return verifier.verify(bearer, ration).tenant;
   } catch {
     return ANYBODY;
   }

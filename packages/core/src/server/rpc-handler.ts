@@ -3,14 +3,14 @@ import { type ConnectRouter, createConnectRouter, createContextValues } from "@c
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { SandboxError } from "../error/sandbox-error.ts";
 import { toConnectError } from "../error/wire.ts";
-import { setClosingSignal } from "./call-context.ts";
+import { setClosingSignal, setPeer } from "./call-context.ts";
 import { completeError } from "./complete-error.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "./http-handler.ts";
 import { LargeTurns } from "./intake/large-turns.ts";
 import { takeIn } from "./intake/take-in.ts";
 import { type BodyGuard, type BodyLimits, DEFAULT_BODY_LIMITS, readBody } from "./read-body.ts";
 import { createRouterOptions, DEFAULT_MAX_MESSAGE_BYTES, type ServerPolicy } from "./router-options.ts";
-import { bodySourceOf, toRequestHead } from "./universal-request.ts";
+import { addressOf, bodySourceOf, toRequestHead } from "./universal-request.ts";
 import { answerUnknownPath } from "./unknown-path.ts";
 import { expectWireForms } from "./wire-form.ts";
 import { isGone, writeResponse } from "./write-response.ts";
@@ -54,6 +54,7 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
     }
     const values = createContextValues();
     setClosingSignal({ values }, closing.signal);
+    setPeer({ values }, () => addressOf(request));
     const forms = expectWireForms(values, handler.method, head.header);
     const guard = guardOf(handler.method, { caller: head.signal, lastBody: lastBody.signal }, body);
     const arriving = { method: handler.method, header: head.header, values, caller: head.signal };

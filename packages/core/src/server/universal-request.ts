@@ -32,6 +32,12 @@ export function bodySourceOf(request: HttpRequest): Readable {
   return "stream" in request ? request.stream : request;
 }
 
+/** The address that a request came from; empty if its connection is gone. */
+export function addressOf(request: HttpRequest): string {
+  const socket = "stream" in request ? request.stream.session?.socket : request.socket;
+  return socket?.remoteAddress ?? "";
+}
+
 function ofHttp2(request: Http2ServerRequest): RequestHead {
   const { stream, method, url, scheme, authority } = request;
   const caller = new AbortController();

@@ -20,8 +20,19 @@ export interface TokenVerifierOptions {
 }
 
 export interface TokenVerifier {
-  /** Who holds this token; undefined stands for none. Throws `UNAUTHENTICATED`. */
-  verify(token: Secret | undefined): Principal;
+  /**
+   * Who holds this token; undefined stands for none. Throws `UNAUTHENTICATED`, and what the ration throws: it is asked before a
+   * signature is checked that is not known to be right.
+   */
+  verify(token: Secret | undefined, ration?: CheckRation): Principal;
+}
+
+/** Bounds how many signatures are checked for a peer whose tokens are wrong. */
+export interface CheckRation {
+  /** Throws if the peer has had its share of wrong ones. */
+  take(): void;
+  /** The signature was right, and does not count. */
+  giveBack(): void;
 }
 
 const MAX_TOKEN_LENGTH = 4096;
@@ -43,11 +54,13 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
   const known = new Map<string, Signed>();
 
   /** A signature stays what it is, so it is checked once; whether the token holds now is judged each time. */
-  const signedBy = (raw: string): Signed => {
+  const signedBy = (raw: string, ration: CheckRation | undefined): Signed => {
     const place = hash("sha256", raw, "base64");
     const before = known.get(place);
     if (before !== undefined) return before;
+    ration?.take();
     const claims = verifiedClaims(raw, publicKeys);
+    ration?.giveBack();
     if (claims.iss !== issuer) throw unauthenticated("the token is of another fleet");
     const signed = { claims, principal: toPrincipal(claims) };
     known.set(place, signed);
@@ -64,12 +77,12 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
   };
 
   return {
-    verify: (token) => {
+    verify: (token, ration) => {
       if (token === undefined) throw unauthenticated("there is no bearer token");
       const raw = token.reveal();
       if (raw.length > MAX_TOKEN_LENGTH) throw unauthenticated("the token is malformed");
       if (homeBytes !== undefined && isSame(raw, homeBytes)) return HOME;
-      return judge(signedBy(raw));
+      return judge(signedBy(raw, ration));
     },
   };
 }

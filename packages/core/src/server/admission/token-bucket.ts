@@ -11,6 +11,8 @@ export interface RateLimit {
 export interface RateLimiter {
   /** Takes one from the caller's allowance: 0 where there was one, else how long to wait for the next. */
   take(caller: string): number;
+  /** Undoes a take. */
+  giveBack(caller: string): void;
 }
 
 interface Bucket {
@@ -38,6 +40,10 @@ export function createRateLimiter(limit: RateLimit, clock: Clock): RateLimiter {
         return 0;
       }
       return Math.ceil(((1 - bucket.tokens) / limit.perSecond) * 1000);
+    },
+    giveBack: (caller) => {
+      const bucket = buckets.get(caller);
+      if (bucket !== undefined) bucket.tokens = Math.min(limit.burst, bucket.tokens + 1);
     },
   };
 }
