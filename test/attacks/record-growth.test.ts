@@ -221,3 +221,28 @@ describe("ceilings, on a real host", () => {
     for (const sessionId of await present()) await destroy(host, sessionId);
   }, 90_000);
 });
+
+describe("a data directory whose disk is down to its reserve, on a real host", () => {
+  it("takes no call that changes something, and reads and destroys go on", async () => {
+    await createSession(host, "kept");
+    await script(host, "kept", "echo mine > /workspace/a");
+    await host.stop();
+    await host.start({ TURNBOX_DATA_RESERVE: "500TiB" });
+    pid = host.pid;
+    const tool = (toolName: string, params: Json) =>
+      refusalOf("ToolService/ExecuteTool", { sessionId: "kept", toolCallId: toolName, toolName, params });
+    const refused = [
+      await tool("bash", { cmd: "echo x > /workspace/b" }),
+      await refusalOf("SessionService/CreateSession", { sessionId: "more" }),
+      await refusalOf("SnapshotService/TurnComplete", { sessionId: "kept" }),
+      await refusalOf("ProcessService/LaunchProcess", { sessionId: "kept", binary: "/bin/true" }),
+    ];
+    expect(refused.map((refusal) => refusal?.reason)).toEqual(refused.map(() => "DATA_DISK_FULL"));
+    expect(await tool("read_file", { path: "/workspace/a" })).toBeUndefined();
+    expect(await health(host)).toMatchObject({
+      status: "HEALTH_STATUS_UNHEALTHY",
+      errors: [expect.stringContaining("the disk of the data directory has ")],
+    });
+    await destroy(host, "kept");
+  }, 60_000);
+});
