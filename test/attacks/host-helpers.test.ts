@@ -61,6 +61,14 @@ const launch = async (): Promise<string> => {
   }
 };
 
+const listed = async (): Promise<string> => {
+  try {
+    return (await listSessions(host)).some(({ sessionId }) => sessionId === "b") ? "listed" : "not listed";
+  } catch (thrown) {
+    return thrown instanceof Refusal ? thrown.reason : "cut";
+  }
+};
+
 describe("what a sandbox makes run on its host", () => {
   it("is bounded by a number for each session, and by a group of its own beside that of the sandbox", async () => {
     const outcomes: string[] = [];
@@ -100,11 +108,13 @@ describe("what a sandbox makes run on its host", () => {
       most = Math.max(most, now.length);
       for (const each of now) seen.add(each);
     }, 2);
-    const lists = await Promise.all(Array.from({ length: LISTS }, () => listSessions(host).catch(() => [])));
+    const outcomes = await Promise.all(Array.from({ length: LISTS }, listed));
     clearInterval(look);
-    expect(lists.filter((sessions) => sessions.some(({ sessionId }) => sessionId === "b"))).toHaveLength(LISTS);
-    expect(most).toBeLessThan(MOST_COMMANDS);
+    // What is more than the host admits at once, in calls or connections, is refused.
+    expect(outcomes.filter((outcome) => outcome === "listed").length).toBeGreaterThan(LISTS / 3);
+    expect(outcomes.filter((outcome) => !["listed", "OVERLOADED", "cut"].includes(outcome))).toEqual([]);
     expect(seen.size).toBeLessThan(LISTS / 10);
+    expect(most).toBeLessThan(MOST_COMMANDS);
     await destroy(host, "b");
   }, 120_000);
 });

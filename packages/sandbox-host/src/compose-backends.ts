@@ -92,6 +92,7 @@ export async function composeBackends(options: BackendOptions): Promise<Backends
           spareSandbox: "one",
           restAfterMs: REST_AFTER_MS,
           totalMemoryBytes: sandboxMemory(config, totalmem()),
+          maxSpawned: config.maxProcessesPerSession,
           ...aide,
         })
       : createNoneRuntime({ runner, stateDirectory });

@@ -10,12 +10,23 @@ import { isLiveMember } from "./process-state.ts";
  * each. It is beside the group of the sandbox, not in it: a sandbox that rests is frozen, and what waits for it is not.
  */
 
-/** For 64 processes: each has two shells and some 12 threads of `runsc`, which takes 10 to 15 MiB of its own. */
-const LIMITS: Required<ContainerLimits> = { cpus: 1, memoryBytes: 2 * 1024 ** 3, pids: 2048 };
+/** Several times what was measured: a process has two shells, a `sleep` and a `runsc`, together 7 tasks and 3.5 MiB. */
+const LIMITS_EACH = { memoryBytes: 16 * 1024 ** 2, pids: 32 };
+const LIMITS_BESIDE = { memoryBytes: 64 * 1024 ** 2, pids: 64 };
+const CPUS = 1;
 /** A hierarchy with none of these bounds nothing; one of version 1 that has none may also refuse members. */
 const BOUNDS = ["memory.limit_in_bytes", "memory.max", "cpu.cfs_quota_us", "cpu.max", "pids.max"];
 const PATIENCE_MS = 2000;
 const POLL_MS = 5;
+
+/** What those who wait for so many processes may use together. */
+export function clientLimits(processes: number): Required<ContainerLimits> {
+  return {
+    cpus: CPUS,
+    memoryBytes: LIMITS_BESIDE.memoryBytes + processes * LIMITS_EACH.memoryBytes,
+    pids: LIMITS_BESIDE.pids + processes * LIMITS_EACH.pids,
+  };
+}
 
 function groupPath({ cgroupParent }: GvisorContext, id: string): string {
   return `${cgroupParent}/${id}-clients`;
@@ -27,7 +38,7 @@ export async function makeClientGroup(context: GvisorContext, id: string): Promi
   const path = groupPath(context, id);
   const directories = mounts.map(({ mountPoint }) => join(mountPoint, path));
   for (const directory of directories) await mkdir(directory, { recursive: true });
-  await createCgroup(mounts, path).limit(LIMITS);
+  await createCgroup(mounts, path).limit(clientLimits(context.maxSpawned));
   return directories;
 }
 

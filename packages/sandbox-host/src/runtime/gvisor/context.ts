@@ -37,6 +37,8 @@ export interface GvisorContext {
   readonly runscPath: string;
   readonly cgroupParent: string;
   readonly defaultLimits: ContainerLimits;
+  /** How many spawned processes of a container are reckoned with. */
+  readonly maxSpawned: number;
   readonly lingering: LingeringOutputs;
   /** The executions that this instance looks after, by their markers. */
   readonly ownExecs: Set<string>;

@@ -46,6 +46,7 @@ const MAX_LINGERING_OUTPUTS = 128;
 const SPARE_ID_CHARS = 16;
 /** Bounds what a container without limits of its own can do to the machine's process table. */
 const DEFAULT_LIMITS: ContainerLimits = { pids: 4096 };
+const MAX_SPAWNED = 64;
 const ID_RULE = /^[a-z0-9]{1,64}$/;
 
 export interface GvisorRuntimeOptions {
@@ -65,6 +66,8 @@ export interface GvisorRuntimeOptions {
   readonly defaultLimits?: ContainerLimits;
   /** What all sandboxes together may use. No bound unless given. */
   readonly totalMemoryBytes?: number;
+  /** How many spawned processes of a container run at once at most: by it what waits for them on the host is bounded. */
+  readonly maxSpawned?: number;
   /** How many shells wait for calls in a container that is in use; 0 starts a new one for each call. */
   readonly waitingShells?: number;
   /** Whether a sandbox stands by for the next container that somebody waits for. None unless given. */
@@ -86,6 +89,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     runscPath: options.runscPath ?? "runsc",
     cgroupParent: options.cgroupParent ?? "/turnbox",
     defaultLimits: { ...DEFAULT_LIMITS, ...options.defaultLimits },
+    maxSpawned: options.maxSpawned ?? MAX_SPAWNED,
     lingering: createLingeringOutputs(MAX_LINGERING_OUTPUTS),
     ownExecs: new Set(),
     deaths: createDeaths(),

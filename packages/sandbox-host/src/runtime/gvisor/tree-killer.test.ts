@@ -35,6 +35,7 @@ describe("ending a tree", () => {
       prepareRoot: () => Promise.reject(new Error("nothing is booted here")),
       runscPath: "runsc",
       cgroupParent: "/turnbox",
+      maxSpawned: 1,
       defaultLimits: {},
       lingering: createLingeringOutputs(1),
       ownExecs: new Set<string>(),
