@@ -49,7 +49,7 @@ describe("the files of the project", () => {
   });
 
   it("never have a runner ask a registry for turnbox, which may be the package of another", () => {
-    const [runner, name] = ["npx", "turnbox"];
+    const [name, runner] = ["turnbox", "npx"];
     const asking = [`${runner} ${name} up`, `${runner} -y @${name}/client`, `["${runner}", "-y", "${name}"]`];
     for (const line of asking) expect(asLine(line)).toMatch(FOREIGN_RUN);
     for (const line of [`${runner} --no-install ${name} up`, `["${runner}", "--no-install", "${name}"]`])
