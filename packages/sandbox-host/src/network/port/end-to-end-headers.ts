@@ -4,15 +4,16 @@ import { validateHeaderName, validateHeaderValue } from "node:http";
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
-  "proxy-authenticate",
-  "proxy-authentication-info",
-  "proxy-authorization",
-  "proxy-connection",
   "te",
   "trailer",
   "transfer-encoding",
   "upgrade",
 ]);
+
+/** Headers between proxies, known ones and others. */
+const OF_PROXIES = "proxy-";
+
+const isOfConnection = (lower: string): boolean => HOP_BY_HOP.has(lower) || lower.startsWith(OF_PROXIES);
 
 /** Names and values in turn, as Node gives and takes them. */
 type RawHeaders = readonly string[];
@@ -28,7 +29,7 @@ export function endToEndHeaders(rawHeaders: RawHeaders, isDropped: (name: string
   const ofConnection = new Set(named.map((name) => name.trim().toLowerCase()));
   ofConnection.delete("content-length");
   return pairs.flatMap(({ name, lower, value }) => {
-    if (HOP_BY_HOP.has(lower) || ofConnection.has(lower) || isDropped(lower)) return [];
+    if (isOfConnection(lower) || ofConnection.has(lower) || isDropped(lower)) return [];
     validateHeaderName(name);
     validateHeaderValue(name, value);
     return [name, value];
