@@ -183,7 +183,7 @@ export function createAide({ perlPath = PERL, arch = process.arch }: AideOptions
             else resolve(answer.text());
           } catch (thrown) {
             end("open");
-            reject(thrown as Error);
+            reject(thrown);
           }
         },
       });

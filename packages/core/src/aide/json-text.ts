@@ -1,10 +1,12 @@
 /** More than any answer of a sentry is long. */
 export const MAX_JSON_TEXT_BYTES = 8 * 1024 * 1024;
 
-const [QUOTE, BACKSLASH, OPEN, CLOSE, OPEN_LIST, CLOSE_LIST] = [...'"\\{}[]'].map((character) =>
-  character.charCodeAt(0),
-);
-const SPACES: ReadonlySet<number | undefined> = new Set([..." \t\r\n"].map((character) => character.charCodeAt(0)));
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPENING: ReadonlySet<number | undefined> = new Set(Buffer.from("{["));
+const CLOSING: ReadonlySet<number | undefined> = new Set(Buffer.from("}]"));
+const OBJECT = 0x7b;
+const SPACES: ReadonlySet<number | undefined> = new Set(Buffer.from(" \t\r\n"));
 
 /**
  * The text of one JSON object that comes in pieces on a line which stays open. Each byte is looked at once, so that a peer
@@ -38,23 +40,25 @@ export class JsonText {
 
   #step(byte: number | undefined): void {
     if (this.#place === "escape") this.#place = "string";
-    else if (this.#place === "string") {
-      if (byte === BACKSLASH) this.#place = "escape";
-      else if (byte === QUOTE) this.#place = "inside";
-    } else if (byte === QUOTE && this.#place === "inside") this.#place = "string";
-    else if (byte === OPEN || (byte === OPEN_LIST && this.#place === "inside")) this.#open();
-    else if (this.#place === "before") {
-      if (!SPACES.has(byte)) throw new Error("the answer is no object");
-    } else if (byte === CLOSE || byte === CLOSE_LIST) this.#close();
+    else if (this.#place === "string") this.#stepInString(byte);
+    else if (this.#place === "inside") this.#stepInside(byte);
+    else if (byte === OBJECT) this.#enter(1, "inside");
+    else if (!SPACES.has(byte)) throw new Error("the answer is no object");
   }
 
-  #open(): void {
-    this.#depth += 1;
-    this.#place = "inside";
+  #stepInString(byte: number | undefined): void {
+    if (byte === BACKSLASH) this.#place = "escape";
+    else if (byte === QUOTE) this.#place = "inside";
   }
 
-  #close(): void {
-    this.#depth -= 1;
-    if (this.#depth === 0) this.#place = "after";
+  #stepInside(byte: number | undefined): void {
+    if (byte === QUOTE) this.#place = "string";
+    else if (OPENING.has(byte)) this.#enter(1, "inside");
+    else if (CLOSING.has(byte)) this.#enter(-1, this.#depth === 1 ? "after" : "inside");
+  }
+
+  #enter(deeper: number, place: "inside" | "after"): void {
+    this.#depth += deeper;
+    this.#place = place;
   }
 }
