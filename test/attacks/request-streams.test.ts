@@ -1,9 +1,14 @@
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { create, type DescMethod, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { loadOrCreateHomeToken } from "@turnbox/core";
+import { SandboxControlService } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
+import { FileService } from "@turnbox/protocol/turnbox/host/v1/file_pb";
+import { HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import { startHost, type TestHost } from "../support/host.ts";
 import { createSession, script } from "../support/host-calls.ts";
+import { startServer } from "../support/server.ts";
 
 let host: TestHost;
 beforeAll(async () => {
@@ -25,12 +30,17 @@ function frame(message: Uint8Array, flags = 0): Buffer {
   return Buffer.concat([head, message]);
 }
 
+interface Service {
+  readonly home: string;
+  readonly url: string;
+}
+
 /** A stream by its frames; answers with the reason and the message of the refusal. */
-async function streamed(method: string, type: string, body: Buffer): Promise<string> {
-  const home = loadOrCreateHomeToken(join(host.home, "token")).reveal();
-  const response = await fetch(`${host.url}/turnbox.host.v1.${method}`, {
+async function streamed(service: Service, method: string, type: string, body: Buffer): Promise<string> {
+  const token = loadOrCreateHomeToken(join(service.home, "token")).reveal();
+  const response = await fetch(`${service.url}/${method}`, {
     method: "POST",
-    headers: { authorization: `Bearer ${home}`, "content-type": `application/connect+${type}` },
+    headers: { authorization: `Bearer ${token}`, "content-type": `application/connect+${type}` },
     body: new Uint8Array(body),
   });
   const text = await response.text();
@@ -38,10 +48,11 @@ async function streamed(method: string, type: string, body: Buffer): Promise<str
   return `${reason} ${/"message":"([^"]*)/.exec(text)?.[1] ?? ""}`;
 }
 
-const STREAMS: readonly (readonly [string, object])[] = [
-  ["FileService/WriteFile", { sessionId: "neighbour", path: "/workspace/half.txt" }],
-  ["FileService/UploadArchive", { sessionId: "neighbour", path: "/workspace" }],
-  ["HostService/ImportTemplate", { name: "half" }],
+/** Client streams, each with the header of a good request. */
+const STREAMS: readonly (readonly [DescMethod, object])[] = [
+  [FileService.method.writeFile, { sessionId: "neighbour", path: "/workspace/half.txt" }],
+  [FileService.method.uploadArchive, { sessionId: "neighbour", path: "/workspace" }],
+  [HostService.method.importTemplate, { name: "half" }],
 ];
 
 const text = (value: string): Buffer => frame(Buffer.from(value));
@@ -59,27 +70,31 @@ const BROKEN: readonly (readonly [string, "json" | "proto", Buffer, RegExp])[] =
   ["half an envelope", "json", text("{}").subarray(0, 6), /envelope/],
 ];
 
-describe("streams whose messages do not decode, on a real host", () => {
+/** Sends each of the broken messages first, second, and after data; every one has to be refused by what is wrong with it. */
+async function expectRefused(service: Service, method: DescMethod, header: object): Promise<void> {
+  const path = `${method.parent.typeName}/${method.name}`;
+  const part = (value: object, type: "json" | "proto"): Buffer => {
+    const message = create(method.input, { part: value });
+    return frame(type === "json" ? Buffer.from(toJsonString(method.input, message)) : toBinary(method.input, message));
+  };
+  for (const [name, type, broken, named] of BROKEN) {
+    const first = part({ case: "header", value: header }, type);
+    const data = part({ case: "data", value: Buffer.from("part of it") }, type);
+    for (const frames of [[], [first], [first, data, data]]) {
+      const answer = await streamed(service, path, type, Buffer.concat([...frames, broken]));
+      expect([name, frames.length, answer]).toEqual([name, frames.length, expect.stringMatching(/^INVALID_ARGUMENT /)]);
+      expect(answer).toMatch(named);
+    }
+  }
+}
+
+describe("streams whose messages do not decode", () => {
   it.each(STREAMS)(
-    "%s refuses them first, second and after data, by their field, and changes nothing",
+    "%s of a real host refuses them and changes nothing",
     async (method, header) => {
       const pid = host.pid;
       const before = await files();
-      // The binary form of the header is not made here: in binary a broken frame comes first.
-      const first = text(JSON.stringify({ header }));
-      const data = text(JSON.stringify({ data: Buffer.from("part of it").toString("base64") }));
-      for (const [name, type, broken, named] of BROKEN) {
-        const befores = type === "json" ? [[], [first], [first, data, data]] : [[]];
-        for (const frames of befores) {
-          const answer = await streamed(method, type, Buffer.concat([...frames, broken]));
-          expect([name, frames.length, answer]).toEqual([
-            name,
-            frames.length,
-            expect.stringMatching(/^INVALID_ARGUMENT /),
-          ]);
-          expect(answer).toMatch(named);
-        }
-      }
+      await expectRefused(host, method, header);
       expect(await files()).toBe(before);
       expect(JSON.stringify(await host.call("HostService/ListTemplates"))).not.toContain('"half"');
       expect(host.pid).toBe(pid);
@@ -90,8 +105,15 @@ describe("streams whose messages do not decode, on a real host", () => {
   it("WriteFile names expected_generation in a later message", async () => {
     const header = text(JSON.stringify({ header: { sessionId: "neighbour", path: "/workspace/half.txt" } }));
     const later = text('{"header":{"expected_generation":0.5}}');
-    expect(await streamed("FileService/WriteFile", "json", Buffer.concat([header, later]))).toMatch(
+    const path = `${FileService.typeName}/WriteFile`;
+    expect(await streamed(host, path, "json", Buffer.concat([header, later]))).toMatch(
       /^INVALID_ARGUMENT expected_generation: /,
     );
   });
+
+  it("ImportTemplate of a real fleet refuses them too", async () => {
+    await using server = await startServer();
+    await expectRefused(server, SandboxControlService.method.importTemplate, { name: "half" });
+    expect(JSON.stringify(await server.json("template", "ls"))).not.toContain('"half"');
+  }, 120_000);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { SandboxError } from "@turnbox/core";
+import { invalidArgument, SandboxError } from "@turnbox/core";
 import type { ControlCall, CreateSandboxRequest } from "../sandbox-control.ts";
 import { createFakeFleet } from "./fake-fleet.suite.ts";
 
@@ -122,6 +122,17 @@ describe("a fleet", () => {
     await expect(
       fleet.control.importTemplate({ idempotencyKey: "", name: "py", archive: archive() }, CALL),
     ).rejects.toMatchObject({ reason: "HOST_UNREACHABLE" });
+  });
+
+  it("fails an import for the reason that its archive broke off for", async () => {
+    await using fleet = await createFakeFleet();
+    async function* archive() {
+      yield await Promise.resolve(Buffer.alloc(10));
+      throw invalidArgument("data", "does not decode");
+    }
+    await expect(
+      fleet.control.importTemplate({ idempotencyKey: "", name: "py", archive: archive() }, CALL),
+    ).rejects.toMatchObject({ reason: "INVALID_ARGUMENT", metadata: { field: "data" } });
   });
 
   it("answers the same destroy again from the store, and takes a lost one for done when the sandbox is gone", async () => {

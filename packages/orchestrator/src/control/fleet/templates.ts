@@ -15,7 +15,8 @@ export async function importOnAll(
 ): Promise<ImportedTemplate> {
   const hosts = registry.connectedIds().map((instanceId) => registry.connection(instanceId));
   if (hosts.length === 0) throw new SandboxError("FLEET_EXHAUSTED", "the fleet has no instances");
-  const readers = broadcast(request.archive, hosts.length);
+  const source = new Archive(request.archive);
+  const readers = broadcast(source, hosts.length);
   const outcomes = await Promise.allSettled(
     readers.map(async (archive, index) => {
       try {
@@ -25,6 +26,7 @@ export async function importOnAll(
       }
     }),
   );
+  if (source.failure !== undefined) throw SandboxError.from(source.failure.thrown);
   const imported = outcomes.flatMap((outcome) =>
     outcome.status === "fulfilled" ? (outcome.value?.template ?? []) : [],
   );
@@ -33,6 +35,25 @@ export async function importOnAll(
   const [template] = imported;
   if (template === undefined) throw new SandboxError("INTERNAL", "no host answered the import");
   return { template, hosts: imported.length };
+}
+
+/** Remembers why the archive broke off. The calls that carry it to hosts fail with no more than that it did. */
+class Archive implements AsyncIterable<Uint8Array> {
+  failure: { readonly thrown: unknown } | undefined;
+  readonly #pieces: AsyncIterable<Uint8Array>;
+
+  constructor(pieces: AsyncIterable<Uint8Array>) {
+    this.#pieces = pieces;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    try {
+      yield* this.#pieces;
+    } catch (thrown) {
+      this.failure = { thrown };
+      throw thrown;
+    }
+  }
 }
 
 /** The templates that any host that answers has, by name, then newest first. */
