@@ -24,7 +24,7 @@ export interface WorkerProcess {
 const MAX_HEAP_MIB = 256;
 /**
  * A match that backtracks so often goes on in an engine whose time is linear in the text, unless the pattern has parts that it
- * does not know. Ten millions take about 0.1 s; patterns that are met in practice stay below it for 4 MiB of text.
+ * does not know. Ten millions take 0.1 to 0.3 s; patterns that behave well stay below it for 4 MiB of text.
  */
 const LINEAR_REGEXPS = [
   "--enable-experimental-regexp-engine",
