@@ -113,6 +113,13 @@ describe("createSandbox on a fleet", () => {
     await expect(fleet.control.createSandbox(request(), CALL)).rejects.toMatchObject({ reason: "FLEET_EXHAUSTED" });
   });
 
+  it("asks again when a host that starts again has just removed what a crash had cut off", async () => {
+    await using fleet = await createFakeFleet({ hosts: { "i-1": { before: failing(error("SESSION_EXISTS", "no")) } } });
+    const made = await eventually(fleet, fleet.control.createSandbox(request(), CALL));
+    expect(made.sandboxId).toMatch(/^fleet:i-1:/);
+    expect(fleet.host("i-1").sandboxIds()).toHaveLength(1);
+  });
+
   it("asks the same host again under the same id when the answer was lost, and makes one sandbox", async () => {
     const lost = failing(error("HOST_UNREACHABLE", "unknown"), error("HOST_UNREACHABLE", "unknown"));
     await using fleet = await createFakeFleet({ hosts: { "i-1": { after: lost } } });

@@ -41,9 +41,14 @@ export function createSettleCreate({ registry, store, reach, clock, logger }: Se
     } catch (error) {
       // The id is ours alone, so a session of this id is the one that an earlier try made.
       if (!hasReason(error, "SESSION_EXISTS")) throw error;
-      const made = await connection.getSandbox({ sandboxId: sessionId }, call);
-      if (made.session.state === "active") return made;
-      throw new SandboxError("HOST_UNREACHABLE", `the session is ${made.session.state}`, { admitted: "unknown" });
+      const made = await connection.getSandbox({ sandboxId: sessionId }, call).catch((missing: unknown) => {
+        if (hasReason(missing, "SANDBOX_NOT_FOUND")) return undefined;
+        throw missing;
+      });
+      if (made?.session.state === "active") return made;
+      // A host that starts again takes back what a crash has cut off: then it can be made.
+      const state = made?.session.state ?? "just being removed";
+      throw new SandboxError("HOST_UNREACHABLE", `the session is ${state}`, { admitted: "unknown" });
     }
   };
 
