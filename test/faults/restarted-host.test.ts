@@ -49,7 +49,7 @@ async function onHost(sandboxId: string, method: string, body: Json): Promise<Js
 
 const bash = async (sandboxId: string, cmd: string): Promise<string> => {
   const call = { toolCallId: randomUUID(), toolName: "bash", params: { cmd } };
-  return String((await onHost(sandboxId, "ToolService/ExecuteTool", call))["content"] ?? "");
+  return ((await onHost(sandboxId, "ToolService/ExecuteTool", call))["content"] ?? "") as string;
 };
 
 /** One that an earlier call has destroyed, whose answer was lost, is not there any more. */
@@ -105,7 +105,7 @@ class Load {
     while (!this.#isOver) {
       const sandboxId = await this.#create(`${lane}-${randomUUID()}`);
       own.push(sandboxId);
-      for (let turn = 0; turn < 3 && !this.#isOver; turn += 1) await this.#turn(sandboxId);
+      for (let turn = 0; turn < 3; turn += 1) await this.#turn(sandboxId);
       const old = own.length > 2 ? own.shift() : undefined;
       if (old === undefined) continue;
       this.turns.delete(old);

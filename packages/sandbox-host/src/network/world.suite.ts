@@ -41,7 +41,8 @@ export async function makeWorld(addresses: readonly string[]): Promise<World> {
   ip("-n", netns, "route", "add", "default", "via", near, "dev", "eth0");
   for (const address of addresses) {
     ip("-n", netns, "addr", "add", `${address}/32`, "dev", "eth0");
-    ip("route", "add", `${address}/32`, "dev", link, "src", near);
+    // A run that was killed may have left a route of its own.
+    ip("route", "replace", `${address}/32`, "dev", link, "src", near);
   }
   const listener = startNode(netns, LISTENER);
   await nextLine(listener);
