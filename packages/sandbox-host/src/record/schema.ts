@@ -121,17 +121,18 @@ function isPaused(row: Row): boolean {
  * throws for any other and for a damaged one, so that wrong data is never served. What throws has changed nothing.
  */
 export function prepareSchema(db: DatabaseSync): void {
-  // Before anything is written: a database keeps the way that it was made with.
-  db.exec("PRAGMA auto_vacuum = INCREMENTAL");
-  db.exec("PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON");
-  const check = db.prepare("PRAGMA quick_check(1)").get();
-  if (check?.["quick_check"] !== "ok") throw new Error("the records are damaged (sqlite quick_check failed)");
+  // Before anything is set: some settings are written to the file.
   const version = Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
   if (version > SCHEMA_VERSION) {
     throw new LaterRecordsError(
       `they have schema version ${version}, this host knows versions up to ${SCHEMA_VERSION}`,
     );
   }
+  // A database keeps the way that it was made with.
+  if (version === 0) db.exec("PRAGMA auto_vacuum = INCREMENTAL");
+  db.exec("PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON");
+  const check = db.prepare("PRAGMA quick_check(1)").get();
+  if (check?.["quick_check"] !== "ok") throw new Error("the records are damaged (sqlite quick_check failed)");
   if (version !== SCHEMA_VERSION) bringUp(db, version);
   shrinkable(db);
 }

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
-import { mkdtemp, rm, watch } from "node:fs/promises";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -17,6 +17,26 @@ async function until(what: string, condition: () => boolean | Promise<boolean>):
   while (!(await condition())) {
     if (performance.now() > deadline) throw new Error(`not in time: ${what}`);
     await delay(5);
+  }
+}
+
+const processIds = (): readonly number[] => readdirSync("/proc").map(Number).filter(Number.isInteger);
+
+/** The words that a process was started with; one that has ended had none. */
+function argumentsOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").join(" ").trim();
+  } catch {
+    return "";
+  }
+}
+
+function parentOf(pid: number): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+  } catch {
+    return Number.NaN;
   }
 }
 
@@ -43,13 +63,12 @@ describe("the guard of an output that is too large", () => {
       guard: { outputBytes: LIMIT_BYTES, command: ["/bin/sh", "-c", guard] },
     });
   };
-  /** Settles when the guard has found the output too large and come to rest again. */
+  /** Settles when the guard has found that a service tends the output: it rests for two seconds then, and not for half of one. */
   const looked = async (): Promise<void> => {
-    let changes = 0;
-    for await (const { filename } of watch(directory, { signal: AbortSignal.timeout(DEADLINE_MS) })) {
-      if (filename === "guarding") changes += 1;
-      if (changes >= 3 && !existsSync(at("guarding"))) return;
-    }
+    const waiter = parentOf((await readChild(directory)) ?? 0);
+    await until("the guard to rest", () =>
+      processIds().some((pid) => argumentsOf(pid) === "sleep 2" && parentOf(parentOf(pid)) === waiter),
+    );
   };
 
   it("does nothing while the service that tends it lives, and acts when that has died", async () => {
