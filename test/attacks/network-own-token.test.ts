@@ -24,8 +24,8 @@ const FORKS: readonly Json[] = [
   { networkPolicy: { allowOutbound: true } },
   { networkPolicy: { allowOutbound: true, allowList: [PUBLIC, "example.org"] } },
   { networkPolicy: { allowOutbound: true, allowList: [PUBLIC], allowPublicIngress: true } },
-  { resources: { memoryBytes: String(64 * 2 ** 30) } },
-  { resources: { pids: 1_000_000 } },
+  { resources: { memoryBytes: String(1024 ** 3) } },
+  { resources: { pids: 2000 } },
 ];
 
 let outside: Outside;
@@ -36,7 +36,8 @@ beforeAll(async () => {
   outside = await makeOutside([PUBLIC, ...CLOSED]);
   host = await startHost();
   pid = host.pid;
-  await createSession(host, "box", { networkPolicy: { allowOutbound: true, allowList: [PUBLIC] } });
+  const resources = { memoryBytes: String(512 * 1024 ** 2), pids: 1000 };
+  await createSession(host, "box", { networkPolicy: { allowOutbound: true, allowList: [PUBLIC] }, resources });
   await script(host, "box", "true");
 });
 afterAll(async () => {

@@ -1,3 +1,4 @@
+import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,7 +24,11 @@ export interface Recorder extends Disposable {
 export async function createRecorder(programs: readonly string[]): Promise<Recorder> {
   const directory = mkdtempSync(join(tmpdir(), "turnbox-recorder-"));
   const log = join(directory, "started.log");
+  const pipe = join(directory, "pipe");
   writeFileSync(log, "");
+  // What boots a sandbox sees the machine's files read-only, but may write to a named pipe of it.
+  execFileSync("mkfifo", [pipe]);
+  const copier = spawn("/bin/sh", ["-c", 'exec cat <>"$1" >>"$2"', "sh", pipe, log], { stdio: "ignore" });
   for (const program of programs) {
     const real = (await run("/bin/sh", ["-c", `command -v ${program} || true`])).stdout.trim();
     const script = `#!/bin/bash
@@ -31,7 +36,7 @@ line=${program}
 for ((n = 3; n < 256; n++)); do [ -e /proc/$$/fd/$n ] && ! [ /proc/$$/fd/$n -ef "$0" ] && line+=" $n"; done
 printf -v args ' %q' "$@"
 [ $# = 0 ] && args=
-echo "$line |$args" >> ${log}
+{ echo "$line |$args" >> ${log}; } 2>/dev/null || echo "$line |$args" > ${pipe}
 exec ${real === "" ? "/nonexistent" : real} "$@"
 `;
     writeFileSync(join(directory, program), script);
@@ -50,6 +55,7 @@ exec ${real === "" ? "/nonexistent" : real} "$@"
           return { program, args: args === "" ? [] : args.split(" "), descriptors: descriptors.map(Number) };
         }),
     [Symbol.dispose]: () => {
+      copier.kill("SIGKILL");
       rmSync(directory, { recursive: true, force: true });
     },
   };
