@@ -151,6 +151,24 @@ describe("unpacking an archive", () => {
     expect(readFileSync(join(base, "outside/canary"), "utf8")).toBe("secret");
   });
 
+  it("makes nothing for what is no archive, and says so of an archive that ends in the middle", () => {
+    const failureOf = (archive: Buffer, path: string): unknown => {
+      try {
+        return unpack(archive, path);
+      } catch (thrown) {
+        return thrown;
+      }
+    };
+    expect(failureOf(Buffer.from("text\n"), "none")).toMatchObject({ reason: "INVALID_ARGUMENT", admitted: undefined });
+    expect(failureOf(craft({ path: "p", type: "FIFO" }), "none")).toMatchObject({ admitted: undefined });
+    expect(readdirSync(join(root, "workspace"))).toEqual([]);
+    const half = craft({ path: "a", text: "a" }, { path: "b", text: "b".repeat(2000) }).subarray(0, 2048);
+    expect(failureOf(half, "part")).toMatchObject({ reason: "INVALID_ARGUMENT", admitted: "unknown" });
+    expect(readdirSync(join(root, "workspace/part"))).toContain("a");
+    expect(unpack(craft({ path: "./", type: "Directory" }), "empty")).toEqual({ entries: 1, bytes: 0 });
+    expect(readdirSync(join(root, "workspace/empty"))).toEqual([]);
+  });
+
   it("refuses an archive of more entries than it may have (attack 14)", () => {
     const many = Array.from(
       { length: LIMITS.maxEntries },

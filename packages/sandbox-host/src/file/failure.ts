@@ -1,15 +1,23 @@
-import type { Reason } from "@turnbox/core";
+import type { Admitted, Reason } from "@turnbox/core";
 
 /** Why an operation on files ended without a result, in a file worker; the service makes a `SandboxError` of it. */
 export class FileFailure extends Error {
   override readonly name = "FileFailure";
   readonly reason: Reason;
   readonly metadata: Readonly<Record<string, string>>;
+  /** Whether files were changed; undefined leaves it to the reason. */
+  readonly admitted: Admitted | undefined;
 
-  constructor(reason: Reason, message: string, metadata: Readonly<Record<string, string>> = {}) {
+  constructor(reason: Reason, message: string, metadata: Readonly<Record<string, string>> = {}, admitted?: Admitted) {
     super(message);
     this.reason = reason;
     this.metadata = metadata;
+    this.admitted = admitted;
+  }
+
+  /** The same failure of an operation that had changed files before. */
+  afterChanges(): FileFailure {
+    return new FileFailure(this.reason, this.message, this.metadata, "unknown");
   }
 }
 

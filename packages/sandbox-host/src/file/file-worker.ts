@@ -26,9 +26,9 @@ async function work(job: Job): Promise<void> {
   try {
     sendOutput((await perform(job, { walk, body: body.pieces })) ?? null);
   } catch (thrown) {
-    const { reason, message, metadata } = toFileFailure(thrown);
+    const { reason, message, metadata, admitted = null } = toFileFailure(thrown);
     const detail = reason === "INTERNAL" && thrown instanceof Error ? (thrown.stack ?? thrown.message) : "";
-    send({ kind: "failed", reason, message, metadata, detail });
+    send({ kind: "failed", reason, message, metadata, admitted, detail });
   }
   // What the operation did not want comes nevertheless, and must not be taken for the next job.
   body.drain();

@@ -1,6 +1,6 @@
 import { readSync, writeSync } from "node:fs";
 import type { Readable } from "node:stream";
-import type { Reason } from "@turnbox/core";
+import type { Admitted, Reason } from "@turnbox/core";
 
 /** What goes between the service and a file worker: a head and bytes, each with its length before it. */
 export interface Frame<Head> {
@@ -35,6 +35,7 @@ export type FromWorker =
       readonly reason: Reason;
       readonly message: string;
       readonly metadata: Readonly<Record<string, string>>;
+      readonly admitted: Admitted | null;
       readonly detail: string;
     };
 

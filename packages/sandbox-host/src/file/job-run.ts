@@ -133,9 +133,15 @@ export function startJob<Output>(
   };
 
   const failureOf = (head: Extract<FromWorker, { kind: "failed" }>): SandboxError => {
-    if (bodyFailure !== undefined) return SandboxError.from(signal.aborted ? signal.reason : bodyFailure.thrown);
+    const admitted = head.admitted === null ? {} : { admitted: head.admitted };
+    if (bodyFailure !== undefined) {
+      const cause = SandboxError.from(signal.aborted ? signal.reason : bodyFailure.thrown);
+      const { reason, message, metadata } = cause;
+      return head.admitted === null ? cause : new SandboxError(reason, message, { metadata, cause, ...admitted });
+    }
     const { reason, message, metadata, detail } = head;
-    return new SandboxError(reason, message, { metadata, ...(detail === "" ? {} : { cause: new Error(detail) }) });
+    const cause = detail === "" ? {} : { cause: new Error(detail) };
+    return new SandboxError(reason, message, { metadata, ...admitted, ...cause });
   };
 
   if (signal.aborted) onAbort();

@@ -1,7 +1,8 @@
 import { Parser, type ReadEntry } from "tar";
-import { createUnpacking, type UnpackedFile } from "../archive/unpacking.ts";
+import { createUnpacking, type UnpackedFile, type Unpacking } from "../archive/unpacking.ts";
 import { FileFailure, invalidField, refused, toFileFailure } from "../failure.ts";
 import type { OperationContext } from "../operation.ts";
+import type { Directory } from "../walk.ts";
 import { makeParents, writeAll } from "../write-whole.ts";
 import { makeDirectory } from "./make-directory.ts";
 
@@ -35,13 +36,10 @@ const NOT_TAKEN: readonly (readonly number[])[] = [
 /**
  * Unpacks the job's body, a tar archive, plain or by gzip, into a directory, which is made where it is missing. Absolute paths, `..`,
  * ways through links, hard links out, devices and names that come twice are refused when they are met; what was unpacked
- * before stays. Owners are not taken over, permissions are, but for set-user bits.
+ * before stays, and the failure says so. Nothing is made for what is no archive. Owners are not taken over, permissions are, but for set-user bits.
  */
 export function unpackArchive(context: OperationContext, { path, maxBytes, maxEntries }: UnpackInput): UnpackOutput {
-  makeParents(context.walk, path);
-  makeDirectory(context, { path, parents: "make" });
-  using root = context.walk.directory(path);
-  const unpacking = createUnpacking(root);
+  using target = new Target(context, path);
   const seen = new Set<string>();
   let entries = 0;
   let bytes = 0;
@@ -53,7 +51,7 @@ export function unpackArchive(context: OperationContext, { path, maxBytes, maxEn
     if (entries > maxEntries) throw refused(path, `the archive has more than ${maxEntries} entries`);
     if (bytes > maxBytes) throw refused(path, `the archive unpacks to more than ${maxBytes} bytes`);
     if (entry.type === "Directory") {
-      unpacking.directory(entry);
+      target.open().directory(entry);
       return null;
     }
     const name = entry.path
@@ -66,12 +64,12 @@ export function unpackArchive(context: OperationContext, { path, maxBytes, maxEn
       case "File":
       case "OldFile":
       case "ContiguousFile":
-        return unpacking.file(entry);
+        return target.open().file(entry);
       case "SymbolicLink":
-        unpacking.symlink(entry);
+        target.open().symlink(entry);
         return null;
       case "Link":
-        unpacking.hardLink(entry);
+        target.open().hardLink(entry);
         return null;
       default:
         throw refused(entry.path, `it is a ${entry.type}, only files, directories and links are taken`);
@@ -119,8 +117,44 @@ export function unpackArchive(context: OperationContext, { path, maxBytes, maxEn
     failure ??= invalidField("data", `must be a tar archive: ${error.message}`);
   });
   // The parser works at once, in the call that gives it the bytes.
-  feed(context.body(), parser, () => failure);
+  try {
+    feed(context.body(), parser, () => failure);
+    target.open();
+  } catch (thrown) {
+    const failed = toFileFailure(thrown, path);
+    throw target.isMade ? failed.afterChanges() : failed;
+  }
   return { entries, bytes };
+}
+
+/** The directory that an archive is unpacked to, made when the first entry is. */
+class Target implements Disposable {
+  readonly #context: OperationContext;
+  readonly #path: string;
+  #root: Directory | undefined;
+  #unpacking: Unpacking | undefined;
+
+  constructor(context: OperationContext, path: string) {
+    this.#context = context;
+    this.#path = path;
+  }
+
+  get isMade(): boolean {
+    return this.#root !== undefined;
+  }
+
+  open(): Unpacking {
+    if (this.#unpacking !== undefined) return this.#unpacking;
+    makeParents(this.#context.walk, this.#path);
+    makeDirectory(this.#context, { path: this.#path, parents: "make" });
+    this.#root = this.#context.walk.directory(this.#path);
+    this.#unpacking = createUnpacking(this.#root);
+    return this.#unpacking;
+  }
+
+  [Symbol.dispose](): void {
+    this.#root?.[Symbol.dispose]();
+  }
 }
 
 function feed(body: Iterable<Buffer>, parser: Parser, failureOf: () => FileFailure | null): void {
