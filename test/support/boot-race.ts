@@ -48,6 +48,7 @@ export interface Outcome {
 /** Directories between the one that holds the home and the root of a session's files: home/hosts/local-1/mnt/TOKEN/g1. */
 const LEVELS = 6;
 const NETWORK: Json = { allowOutbound: true, allowList: ["192.31.196.73/32"] };
+const OTHER_NETWORK: Json = { allowOutbound: true, allowList: ["192.31.196.74/32"] };
 const LOOK = `for p in ${PATHS.join(" ")}; do cat "$p/secret" "$p/inner/secret"; echo x > "$p/pwned"; done 2>/dev/null; echo looked`;
 
 /** Directories of the machine that a session tries to get at, one of them beside the home. */
@@ -149,16 +150,16 @@ interface Prepared {
 /** Makes the session with all that is needed for the swap in it. */
 async function prepare(host: TestHost, outside: Outside, { trial, sessionId, childId }: Scene): Promise<Prepared> {
   const { occasion } = trial;
+  const isInside = trial.way === "bash" || trial.way === "process";
   const make = async (): Promise<void> => {
-    // A network has the resolver's file prepared too, which takes longer.
-    const hasNetwork = occasion !== "network" && trial.path.startsWith("/etc");
+    // A network has the resolver's file prepared too, which takes longer. A sandbox gets its first one only while it is idle.
+    const hasNetwork = occasion === "network" ? isInside : trial.path.startsWith("/etc");
     await createSession(host, sessionId, hasNetwork ? { networkPolicy: NETWORK } : {});
     await plant(host, outside, sessionId, trial);
   };
   const lookAt = (id: string) => async (): Promise<string> => (await bash(host, id, LOOK)).content;
   if (occasion === "warm") return { occasion: make, look: lookAt(sessionId) };
   await make();
-  const isInside = trial.way === "bash" || trial.way === "process";
   if (isInside || ["rollback", "repair", "thaw", "network"].includes(occasion)) await bash(host, sessionId, "true");
   const isSealed = occasion === "rollback" || occasion === "restore";
   const snapshotId = isSealed ? (await completeTurn(host, sessionId)).snapshotId : "";
@@ -195,7 +196,7 @@ const DOINGS: Readonly<Record<Exclude<Occasion, "warm">, Doing>> = {
     await host.call("SessionService/ResumeSession", { sessionId });
   },
   network: async (host, { sessionId }) => {
-    await host.call("SessionService/UpdateNetworkPolicy", { sessionId, policy: NETWORK });
+    await host.call("SessionService/UpdateNetworkPolicy", { sessionId, policy: OTHER_NETWORK });
   },
 };
 
