@@ -20,6 +20,7 @@ import { openRecords } from "./record/records.ts";
 import { ResultFiles } from "./record/result-files.ts";
 import type { Host } from "./rpc/host.ts";
 import { INIT_PROGRAM } from "./runtime/gvisor/oci-spec.ts";
+import type { Runtime } from "./runtime/runtime.ts";
 import { createActivity } from "./session/activity.ts";
 import { atMost } from "./session/at-most.ts";
 import { createContainers } from "./session/container.ts";
@@ -98,6 +99,14 @@ export interface ComposedHost extends AsyncDisposable {
   abandon(): Promise<void>;
 }
 
+function logBackends(
+  log: Log,
+  { storage, runtime, version }: { readonly storage: string; readonly runtime: Runtime; readonly version: string },
+): void {
+  if (runtime.isolation === "none") log.warn("runtime none: tools run on this machine WITHOUT ISOLATION");
+  log.info({ storage, runtime: runtime.kind, runtimeVersion: version }, "backends are open");
+}
+
 /** Opens the backends, recovers the sessions and puts the use cases together. The only place that names adapters. */
 export async function composeHost(options: HostOptions, call: { readonly signal: AbortSignal }): Promise<ComposedHost> {
   const { config, dataDirectory, log } = options;
@@ -118,8 +127,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
       throw thrown;
     },
   );
-  if (runtime.isolation === "none") log.warn("runtime none: tools run on this machine WITHOUT ISOLATION");
-  log.info({ storage: storage.kind, runtime: runtime.kind, runtimeVersion: version }, "backends are open");
+  logBackends(log, { storage: storage.kind, runtime, version });
   if (runtime.kind === "gvisor") {
     tellMembarrier({ runner, log }, call).catch((err: unknown) => {
       log.warn({ err }, "whether runsc starts without membarrier is not known");

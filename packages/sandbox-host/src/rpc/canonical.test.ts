@@ -18,7 +18,10 @@ describe("canonicalRequest", () => {
   ])("names the field whose duration is in the range of binary alone: %p", (idleTimeout) => {
     const request = create(CreateSessionRequestSchema, { ttl: { seconds: 60n }, idleTimeout });
     expect(() => canonicalRequest(CreateSessionRequestSchema, request)).toThrow(
-      expect.objectContaining({ reason: "INVALID_ARGUMENT", metadata: expect.objectContaining({ field: "idle_timeout" }) }),
+      expect.objectContaining({
+        reason: "INVALID_ARGUMENT",
+        metadata: expect.objectContaining({ field: "idle_timeout" }),
+      }),
     );
   });
 });

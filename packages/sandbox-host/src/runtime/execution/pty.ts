@@ -152,9 +152,10 @@ class HelperPty implements Pty {
   kill = (): void => {
     this.#send(TO_HELPER.kill);
     const deadline = this.#deadline(KILL_DEADLINE_MS);
-    void this.ended.then(() => {
+    const stop = (): void => {
       deadline.abort();
-    });
+    };
+    this.ended.then(stop, stop);
   };
 
   /** Asks for one input and waits for its answer. 0 from a helper that is gone: its terminal is too. */

@@ -54,7 +54,8 @@ class HeldTerminal {
     this.#pty = spawn(command, [...args], options) as OpenPty;
     // Without an encoding the bytes come as they are, whatever the declared type says.
     this.#pty.onData((text) => {
-      if (!shown.write(Buffer.from(text))) void this.#pause();
+      // A helper that cannot hold its terminal up ends, and its terminal with it.
+      if (!shown.write(Buffer.from(text))) this.#pause().catch(() => process.exit(1));
     });
     shown.on("drain", () => {
       this.#resume();
