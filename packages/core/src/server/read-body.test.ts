@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { PassThrough } from "node:stream";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "@jest/globals";
@@ -7,12 +8,13 @@ const NEVER = new AbortController().signal;
 
 function bodyOf(guard: Partial<BodyGuard> = {}) {
   const source = new PassThrough();
-  const pieces = readBody(source, { idleMs: 60_000, signals: [NEVER], ...guard })[Symbol.asyncIterator]();
+  const body = readBody(source, { idleMs: 60_000, signals: [NEVER], ...guard });
+  const pieces = body[Symbol.asyncIterator]();
   const text = async (): Promise<string | undefined> => {
     const piece = await pieces.next();
     return piece.done === true ? undefined : Buffer.from(piece.value).toString();
   };
-  return { source, pieces, text };
+  return { source, body, pieces, text };
 }
 
 const listenersOf = (source: PassThrough): number =>
@@ -36,6 +38,27 @@ describe("the body of a request", () => {
     source.end();
     expect([await last, await text()]).toEqual([undefined, undefined]);
     expect(listenersOf(source)).toBe(listenersOf(new PassThrough()));
+  });
+
+  it("lets a signal of the server go with its call, though its reader stopped without a word", async () => {
+    const { signal } = new AbortController();
+    const { source, body, text } = bodyOf({ signals: [signal] });
+    const waits = text();
+    source.write("does not decode");
+    expect(await waits).toBe("does not decode");
+    expect(getEventListeners(signal, "abort")).toHaveLength(1);
+    body[Symbol.dispose]();
+    expect(getEventListeners(signal, "abort")).toHaveLength(0);
+    expect(listenersOf(source)).toBe(listenersOf(new PassThrough()));
+  });
+
+  it("fails for a reader that is left when its call is over, and does not seem to end", async () => {
+    const { source, body, text } = bodyOf();
+    const waits = failureOf(text());
+    body[Symbol.dispose]();
+    expect(await waits).toMatchObject({ code: Code.Canceled });
+    source.end("more");
+    expect(await failureOf(text())).toMatchObject({ code: Code.Canceled });
   });
 
   it("is not read faster than it is asked for", async () => {

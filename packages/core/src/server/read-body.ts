@@ -28,13 +28,22 @@ const OVER: IteratorResult<Uint8Array> = { done: true, value: undefined };
  * The body of a request as it comes, no faster than it is asked for. Gives up on one that comes too slowly, or whose sender
  * is gone. The source itself is left alone then: ending it would tear the connection down before the answer is written, and
  * whoever writes that sees to the rest.
+ *
+ * It is disposed of when the call is over. Its reader may have stopped without a word (the protocol layer does, at a message that does
+ * not decode), and what it listens to lives as long as the server. One that still reads gets a failure, and not the end of the body.
  */
-export function readBody(source: Readable, guard: BodyGuard): AsyncIterable<Uint8Array> {
-  return { [Symbol.asyncIterator]: () => new BodyReader(source, guard) };
+export function readBody(source: Readable, guard: BodyGuard): AsyncIterable<Uint8Array> & Disposable {
+  const reader = new BodyReader(source, guard);
+  return {
+    [Symbol.asyncIterator]: () => reader,
+    [Symbol.dispose]: () => {
+      reader[Symbol.dispose]();
+    },
+  };
 }
 
 /** Most bodies are there when they are asked for, so nothing is set up before somebody has to wait. */
-class BodyReader implements AsyncIterator<Uint8Array> {
+class BodyReader implements AsyncIterator<Uint8Array>, Disposable {
   readonly #source: Readable;
   readonly #signals: readonly AbortSignal[];
   readonly #idleMs: number | undefined;
@@ -42,6 +51,7 @@ class BodyReader implements AsyncIterator<Uint8Array> {
   #asked: Asked | undefined;
   #timer: NodeJS.Timeout | undefined;
   #listens: "yes" | "no" = "no";
+  #call: "under way" | "over" = "under way";
 
   constructor(source: Readable, { idleMs, wholeMs, signals }: BodyGuard) {
     this.#source = source;
@@ -71,12 +81,22 @@ class BodyReader implements AsyncIterator<Uint8Array> {
     this.#stopListening();
   }
 
+  [Symbol.dispose](): void {
+    this.#call = "over";
+    this.#tell();
+    this.#stopListening();
+  }
+
   /** Answers who asked, where there is something to say. */
   readonly #tell = (): void => {
     if (this.#asked === undefined) return;
     const aborted = this.#signals.find((signal) => signal.aborted);
     if (aborted !== undefined) {
       this.#fail(aborted.reason);
+      return;
+    }
+    if (this.#call === "over") {
+      this.#fail(new ConnectError("the call is over", Code.Canceled));
       return;
     }
     const piece = this.#source.read() as Buffer | null;

@@ -58,7 +58,7 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
     const forms = expectWireForms(values, handler.method, head.header);
     const guard = guardOf(handler.method, { caller: head.signal, lastBody: lastBody.signal }, body);
     const arriving = { method: handler.method, header: head.header, values, caller: head.signal };
-    const pieces = readBody(bodySourceOf(request), guard);
+    using pieces = readBody(bodySourceOf(request), guard);
     const asked = { ...head, body: takeIn({ ...arriving, body: pieces }, intake), contextValues: values };
     const result = await completeError(await handler(asked));
     await writeResponse(result, response, { request, stalledReaderMs, closing: closing.signal, forms });
