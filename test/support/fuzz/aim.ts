@@ -35,7 +35,7 @@ const HOSTILITIES = [0, 0, 0, 0.1, 0.1, 0.1, 0.2, 0.6] as const;
 
 /** Calls that take seconds when they go through; most of theirs do not. */
 const COSTLY =
-  /^(UpdateNetworkPolicy|RepairSession|RollbackSession|LaunchProcess|ForkSession|ForkSandbox|CreateSandbox)$/;
+  /^(UpdateNetworkPolicy|RepairSession|RollbackSession|LaunchProcess|ForkSession|ForkSandbox|CreateSandbox|DrainInstance)$/;
 const COSTLY_HOSTILITIES = [0, 0.2, 0.3, 0.4, 0.6] as const;
 
 export function takeAim(method: DescMethod, chance: Chance, world: World): Aim {

@@ -22,6 +22,13 @@ export type Answer =
   | { readonly kind: "http"; readonly status: number }
   | { readonly kind: "lost"; readonly why: string };
 
+/** Reasons that lie in the call itself, or in a target that does not exist. Others (a pause, a deadline) pass. */
+const LASTING = /^(INVALID_ARGUMENT|UNAUTHENTICATED|PERMISSION_DENIED|UNIMPLEMENTED|TEMPLATE_INVALID|\w+_NOT_FOUND)$/;
+
+/** Whether the service said that nothing changed, for a reason that it gives each time that it gets the call. */
+export const isRefusedForGood = (answer: Answer): boolean =>
+  answer.kind === "refused" && answer.admitted === "no" && LASTING.test(answer.reason);
+
 const UNREADABLE = new ConnectError("the answer is not readable", Code.DataLoss);
 
 export function readAnswer(input: Input, raw: RawAnswer): Answer {

@@ -6,8 +6,10 @@ import {
   instancesReady,
   listInstances,
   listSandboxes,
+  type SeenSandbox,
 } from "../control-calls.ts";
 import { signerOf } from "../fleet-hosts.ts";
+import { poll } from "../process.ts";
 import type { TestServer } from "../server.ts";
 import type { Answer } from "./answer.ts";
 import type { Keeper } from "./fuzz.ts";
@@ -17,8 +19,6 @@ import type { Service } from "./wire.ts";
 import { newSubject, type Role, type Subject, World } from "./world.ts";
 
 const STEADY_INSTANCE = "local-1";
-/** Given to cordon, drain and refresh. */
-export const DISPOSABLE_INSTANCE = "local-2";
 const ROLES: readonly Role[] = ["steady", "resting"];
 const SPARES = 3;
 const REST_MS = 60_000;
@@ -31,7 +31,6 @@ export class ControlKeeper implements Keeper {
 
   constructor(server: TestServer) {
     this.#server = server;
-    this.world.instances.push(DISPOSABLE_INSTANCE);
   }
 
   get service(): Service {
@@ -61,13 +60,18 @@ export class ControlKeeper implements Keeper {
   async rest(): Promise<void> {
     await this.mend();
     const kept = new Set(ROLES.flatMap((role) => this.world.subjects(role)).map(({ sessionId }) => sessionId));
-    for (const { sandboxId } of (await listSandboxes(this.#server, {})).sandboxes)
-      if (!kept.has(sandboxId)) await destroySandbox(this.#server, sandboxId);
+    const others = async (): Promise<readonly SeenSandbox[]> =>
+      (await listSandboxes(this.#server, {})).sandboxes.filter(({ sandboxId }) => !kept.has(sandboxId));
+    for (const { sandboxId } of await others()) await destroySandbox(this.#server, sandboxId);
+    await poll("the others to be gone", async () => ((await others()).length === 0 ? true : undefined), REST_MS);
     await instancesReady(this.#server, 2, REST_MS);
   }
 
   async #mend(): Promise<void> {
     const instances = await listInstances(this.#server);
+    // The others are given to cordon, drain and refresh. A drained one is replaced by one with another name.
+    const disposable = instances.map(({ instanceId }) => instanceId).filter((id) => id !== STEADY_INSTANCE);
+    this.world.instances.splice(0, this.world.instances.length, ...disposable);
     for (const { instanceId } of instances)
       await control(this.#server, "FleetService/UncordonInstance", { instanceId }).catch(ifRefused);
     const { sandboxes } = await listSandboxes(this.#server, {});

@@ -25,6 +25,6 @@ async function pages(to: Control, method: string, field: string): Promise<Lines>
 const linesOf = (items: unknown): Lines =>
   ((items ?? []) as readonly object[]).map((item) =>
     JSON.stringify(item, (name, value: unknown) =>
-      ["spaceUsedBytes", "poolAvailableBytes", "activeTools"].includes(name) ? undefined : value,
+      ["spaceUsedBytes", "poolAvailableBytes", "activeTools", "sessionCount"].includes(name) ? undefined : value,
     ),
   );

@@ -1,6 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { createRandom, SEED, shuffled } from "../random.ts";
-import { type Answer, readAnswer } from "./answer.ts";
+import { type Answer, isRefusedForGood, readAnswer } from "./answer.ts";
 import { describeInput, type Input, makeInput } from "./input.ts";
 import { shrink } from "./shrink.ts";
 import { Tally } from "./tally.ts";
@@ -29,7 +29,7 @@ export interface FuzzResult {
   readonly tally: Tally;
   /** Each with what is needed to see it again. */
   readonly faults: readonly string[];
-  /** Calls of which the service said that they changed nothing. */
+  /** Calls of which the service said that they changed nothing, and that it will refuse again. */
   readonly refused: readonly Input[];
   readonly slowestMs: number;
 }
@@ -64,7 +64,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
       keeper.see(input, answer);
       const fault = faultOf(answer);
       if (fault !== undefined) faults.push(`${fault}\n${describeInput(input)}\n${await shrink(input, wire)}`);
-      if (answer.kind === "refused" && answer.admitted === "no" && refused.length < MOST_REFUSED) refused.push(input);
+      if (isRefusedForGood(answer) && refused.length < MOST_REFUSED) refused.push(input);
     }
   };
   await Promise.all(Array.from({ length: options.lanes }, lane));

@@ -32,15 +32,18 @@ function mountsOf(dataDirectory: string): readonly string[] {
     .filter((path) => /\/mnt\/[a-z0-9]+\/g\d+$/.test(path) && path.startsWith(`${dataDirectory}/`));
 }
 
-/** Names, kinds, sizes and times of all files below; links are not followed. What goes away meanwhile is left out. */
+/**
+ * Names, kinds, sizes and times of all files below; links are not followed. What goes away meanwhile is left out, as are sizes and
+ * times of directories: an upload that is refused halfway makes its temporary file and removes it.
+ */
 function fileLines(directory: string): readonly string[] {
   return listed(directory).flatMap((name) => {
     const path = join(directory, name);
     const found = lstatSync(path, { throwIfNoEntry: false });
     if (found === undefined) return [];
     const { mode, size, mtimeMs, ino } = found;
-    const line = `${path} ${mode.toString(8)} ${size} ${mtimeMs} ${ino}`;
-    return (mode & 0o170000) === 0o040000 ? [line, ...fileLines(path)] : [line];
+    const named = `${path} ${mode.toString(8)} ${ino}`;
+    return (mode & 0o170000) === 0o040000 ? [named, ...fileLines(path)] : [`${named} ${size} ${mtimeMs}`];
   });
 }
 

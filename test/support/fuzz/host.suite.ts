@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { startHost, type TestHost } from "../host.ts";
 import { SEED } from "../random.ts";
+import { type Collectable, collectable, collectGarbage } from "./collect-garbage.ts";
 import { fuzz, type FuzzResult } from "./fuzz.ts";
 import { HostKeeper } from "./host-keeper.ts";
 import { hostState } from "./host-state.ts";
@@ -11,8 +12,8 @@ import { callsEnd, HealthWatch, memoryReturns, residentMib } from "./watch-servi
 
 const LANES = 12;
 const START_MS = 180_000;
-/** What a service may keep of a run: caches, and what V8 does not give back at once. */
-const SLACK_MIB = 200;
+/** What a service may keep of a run: caches, and code that was not used before. */
+const SLACK_MIB = 100;
 
 /** Sends so many inputs to each method of a whole host (ZFS, gVisor), and looks at what it is like then. */
 export function fuzzHost({ inputs, limitMs }: { readonly inputs: number; readonly limitMs: number }): void {
@@ -22,9 +23,11 @@ export function fuzzHost({ inputs, limitMs }: { readonly inputs: number; readonl
     let keeper: HostKeeper;
     let pid: number;
     let beforeMib: number;
+    let garbage: Collectable;
     let result: FuzzResult;
     beforeAll(async () => {
-      host = await startHost();
+      garbage = await collectable();
+      host = await startHost({ env: garbage.env });
       ({ pid } = host);
       keeper = new HostKeeper(host);
       await keeper.mend();
@@ -67,6 +70,7 @@ export function fuzzHost({ inputs, limitMs }: { readonly inputs: number; readonl
       "leave no call behind and no memory taken, in the process that was there at first",
       async () => {
         await callsEnd({ url: host.url, token: keeper.service.tokens.home });
+        await collectGarbage(pid, garbage);
         const afterMib = await memoryReturns(pid, beforeMib, SLACK_MIB);
         report("host, memory", { beforeMib, afterMib }, result);
         expect(host.pid).toBe(pid);

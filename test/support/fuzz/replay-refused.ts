@@ -8,6 +8,7 @@ export type State = () => Promise<readonly string[]> | readonly string[];
 
 const SETTLE_MS = 60_000;
 const LOOK_EVERY_MS = 500;
+const LANES = 8;
 
 export interface Replayed {
   /** How many calls were refused a second time, with nothing else under way. */
@@ -29,11 +30,11 @@ export async function replayRefused(
   for (;;) {
     await rest();
     const before = await settled(state);
-    const stillRefused = await refusedAgain(wire, left);
+    const stillRefused = await withoutAdmitted(wire, left);
     const after = await settled(state);
     if (stillRefused.length === left.length) {
       const changes = difference(before, after);
-      const culprits = changes.length === 0 ? [] : await culpritsAmong(wire, left, state);
+      const culprits = changes.length === 0 ? [] : [await culpritAmong(wire, left, state)];
       return { refused: left.length, changes: [...changes, ...culprits] };
     }
     left = stillRefused;
@@ -52,23 +53,34 @@ async function settled(state: State): Promise<readonly string[]> {
   return await poll("the service to be at rest", look, SETTLE_MS, LOOK_EVERY_MS);
 }
 
-async function refusedAgain(wire: Wire, inputs: readonly Input[]): Promise<readonly Input[]> {
-  const refused: Input[] = [];
-  for (const input of inputs) {
-    const answer = readAnswer(input, await wire.send(input));
-    if (answer.kind === "refused" && answer.admitted === "no") refused.push(input);
-  }
-  return refused;
+/**
+ * All but those that are let through this time. Several are under way at once: none of them changes what another one meets. An answer
+ * that is lost with its connection says nothing, and counts as before.
+ */
+async function withoutAdmitted(wire: Wire, inputs: readonly Input[]): Promise<readonly Input[]> {
+  const admitted = new Set<Input>();
+  const queue = [...inputs];
+  const lane = async (): Promise<void> => {
+    for (let input = queue.pop(); input !== undefined; input = queue.pop()) {
+      const answer = readAnswer(input, await wire.send({ ...input, reading: "all" }));
+      if (answer.kind === "done" || (answer.kind === "refused" && answer.admitted !== "no")) admitted.add(input);
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+  return inputs.filter((input) => !admitted.has(input));
 }
 
-/** Each call alone; for the message of a failing test, so it stops at the first. */
-async function culpritsAmong(wire: Wire, inputs: readonly Input[], state: State): Promise<readonly string[]> {
-  for (const input of inputs) {
-    const before = await state();
-    await wire.send(input);
-    if (difference(before, await state()).length > 0) return [describeInput(input)];
+/** One call that changes the state, found by sending halves; for the message of a failing test. */
+async function culpritAmong(wire: Wire, inputs: readonly Input[], state: State): Promise<string> {
+  let suspects = inputs;
+  while (suspects.length > 1) {
+    const half = suspects.slice(0, Math.ceil(suspects.length / 2));
+    const before = await settled(state);
+    await withoutAdmitted(wire, half);
+    const isAmong = difference(before, await settled(state)).length > 0;
+    suspects = isAmong ? half : suspects.slice(half.length);
   }
-  return ["no call does it alone"];
+  return suspects.map(describeInput).join();
 }
 
 function difference(before: readonly string[], after: readonly string[]): readonly string[] {

@@ -30,7 +30,7 @@ const key: Make = (aim) => {
   return made;
 };
 
-const snapshot: Make = ({ chance, subject }) => chance.among(subject.snapshots, "snap-none");
+const snapshot: Make = ({ chance, subject }) => chance.among(subject.snapshots, "");
 const path: Make = ({ chance }) => chance.of(PATHS);
 const template: Make = ({ chance, world }) => {
   const known = chance.among(world.templates, { name: "mini", digest: "" });

@@ -95,7 +95,8 @@ export class Wire implements Disposable {
     });
     return await settle(signal, (answer) => {
       request.on("error", (error) => {
-        if (!signal.aborted) answer({ kind: "lost", why: error.message });
+        if (!signal.aborted)
+          answer(isEarlyAnswer(error, body ?? []) ? { kind: "cut" } : { kind: "lost", why: error.message });
       });
       request.on("response", (response) => {
         void collect(response, input, signal).then(({ body: bytes, whole }) => {
@@ -161,6 +162,18 @@ function targetOf({ method, form, pieces }: Input): {
   if (form.protocol !== "get") return { path: pathOf(method), body: pieces };
   const message = Buffer.concat(pieces).subarray(0, 8000).toString("base64url");
   return { path: `${pathOf(method)}?connect=v1&encoding=${form.codec}&base64=1&message=${message}`, body: null };
+}
+
+/** Sockets hold less than this of a body that nothing reads. */
+const SOCKET_BYTES = 1024 * 1024;
+
+/**
+ * Over HTTP/1.1 a service refuses a body that is too long while the rest of it is still being sent, and closes the connection. The
+ * reset that follows can overtake the answer, so the answer may be lost.
+ */
+function isEarlyAnswer(error: Error, body: readonly Uint8Array[]): boolean {
+  const bytes = body.reduce((sum, piece) => sum + piece.length, 0);
+  return bytes > SOCKET_BYTES && "code" in error && (error.code === "EPIPE" || error.code === "ECONNRESET");
 }
 
 interface Sink {

@@ -1,0 +1,3 @@
+import { fuzzHost } from "../support/fuzz/host.suite.ts";
+
+fuzzHost({ inputs: 100, limitMs: 300_000 });
