@@ -13,13 +13,17 @@ const refuse = (message) => {
   process.exit(2);
 };
 
+/** The fuzzer alone takes hours in its whole form. */
+const FULL_TIMEOUT_MS = 24 * 3_600_000;
+
 /** Jest projects at full length: `TURNBOX_FULL=1` lifts the limits that keep `npm test` short. */
 const runFull =
   (...projects) =>
   async (context) => {
     const tallies = [];
     for (const project of projects) {
-      const options = { ...context, jestArguments: rest, env: { TURNBOX_FULL: "1" }, isWhole: rest.length === 0 };
+      const more = { env: { TURNBOX_FULL: "1" }, isWhole: rest.length === 0, timeoutMs: FULL_TIMEOUT_MS };
+      const options = { ...context, jestArguments: rest, ...more };
       tallies.push(await runJestProject(project, options));
     }
     const summary = summarize(tallies, { expectsTests: true });

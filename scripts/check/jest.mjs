@@ -10,6 +10,7 @@ const LEAK_GRACE_MS = 10_000;
 /** For jest to say what is open. */
 const LAST_WORDS_MS = 1000;
 const LAST_WORDS = path.join(import.meta.dirname, "open-handles.cjs");
+/** For one project of `npm test`; whole forms give a longer one. */
 const RUN_TIMEOUT_MS = 45 * 60_000;
 
 /** All projects but unit share the machine's one zfs daemon, its network and its pids: their files run one by one. */
@@ -43,7 +44,7 @@ function readReport(file) {
  * Ends a jest that has written its report but does not exit, because a test left something open, and one that takes far
  * too long. It says what is open before. Answers why it did so.
  */
-function guard(child, reportFile) {
+function guard(child, reportFile, timeoutMs) {
   let reason;
   const startedMs = performance.now();
   let reportedMs;
@@ -52,7 +53,7 @@ function guard(child, reportFile) {
     if (reportedMs === undefined && existsSync(reportFile)) reportedMs = nowMs;
     if (reportedMs !== undefined && nowMs - reportedMs > LEAK_GRACE_MS)
       reason = "tests left handles open: jest did not exit by itself";
-    else if (nowMs - startedMs > RUN_TIMEOUT_MS) reason = `no end within ${RUN_TIMEOUT_MS / 60_000} minutes`;
+    else if (nowMs - startedMs > timeoutMs) reason = `no end within ${timeoutMs / 60_000} minutes`;
     if (reason === undefined) return;
     clearInterval(timer);
     child.stop("SIGUSR2");
@@ -69,7 +70,7 @@ const nodeOptions = (env) => [env.NODE_OPTIONS, "--experimental-vm-modules", "--
  */
 export async function runJestProject(
   name,
-  { run, toolchain, jestArguments = [], env = {}, isWhole, output = 1, before = [] },
+  { run, toolchain, jestArguments = [], env = {}, isWhole, output = 1, before = [], timeoutMs = RUN_TIMEOUT_MS },
 ) {
   const folder = mkdtempSync(path.join(placeOf(name), "turnbox-test-"));
   const reportFile = path.join(folder, "report.json");
@@ -93,7 +94,7 @@ export async function runJestProject(
           .join(" "),
       },
       onStart: (child) => {
-        watch = guard(child, reportFile);
+        watch = guard(child, reportFile, timeoutMs);
       },
     });
     watch.stop();
