@@ -2,21 +2,25 @@ import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { poll } from "../process.ts";
 
-/** How long health takes to answer while inputs come. */
+/** How long health takes to answer while inputs come. `end` fails if one call failed. */
 export class HealthWatch {
   readonly #url: string;
   readonly #over = new AbortController();
-  readonly #running: Promise<void>;
+  readonly #running: Promise<unknown>;
   slowestMs = 0;
 
   constructor(url: string) {
     this.#url = url;
-    this.#running = this.#run();
+    this.#running = this.#run().then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
   }
 
   async end(): Promise<void> {
     this.#over.abort();
-    await this.#running;
+    const failure = await this.#running;
+    if (failure !== undefined) throw new Error("health did not answer", { cause: failure });
   }
 
   async #run(): Promise<void> {

@@ -64,14 +64,15 @@ export class World {
   }
 
   #keep(subject: Subject, name: string, value: string): void {
-    const room: Readonly<Record<string, string[]>> = {
-      snapshotId: subject.snapshots,
-      undoSnapshotId: subject.snapshots,
-      processId: subject.processes,
-      toolCallId: subject.toolCalls,
-      nextPageToken: this.pageTokens,
-    };
-    const kept = room[name];
+    // Names of labels and variables come here too, "constructor" among them, so this is no plain object.
+    const room = new Map([
+      ["snapshotId", subject.snapshots],
+      ["undoSnapshotId", subject.snapshots],
+      ["processId", subject.processes],
+      ["toolCallId", subject.toolCalls],
+      ["nextPageToken", this.pageTokens],
+    ]);
+    const kept = room.get(name);
     if (kept === undefined || value === "" || kept.includes(value)) return;
     kept.push(value);
     if (kept.length > MOST_KEPT) kept.splice(2, 1);
