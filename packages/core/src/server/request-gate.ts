@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
-import type { Clock } from "../clock/clock.ts";
+import type { Clock } from "../async/clock.ts";
 import { invalidArgument, SandboxError } from "../error/sandbox-error.ts";
 import type { RpcMeter } from "../metrics/rpc-metrics.ts";
 import type { Secret } from "../secret/secret.ts";

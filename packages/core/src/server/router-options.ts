@@ -1,6 +1,6 @@
 import type { ConnectRouterOptions, Interceptor } from "@connectrpc/connect";
 import { compressionGzip } from "@connectrpc/connect-node";
-import type { Clock } from "../clock/clock.ts";
+import type { Clock } from "../async/clock.ts";
 import type { Log } from "../log/log.ts";
 import type { RpcMeter } from "../metrics/rpc-metrics.ts";
 import type { TokenVerifier } from "../token/token-verifier.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../../clock/clock.ts";
+import type { Clock } from "../../async/clock.ts";
 import { SandboxError } from "../../error/sandbox-error.ts";
 import { ByteBudget, type ByteLimits, type Holding } from "./byte-budget.ts";
 import { createRateLimiter, type RateLimit } from "./token-bucket.ts";
