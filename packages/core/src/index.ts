@@ -40,7 +40,7 @@ export {
   describeConfig,
   parseConfig,
 } from "./config/config.ts";
-export { parseBytes, parseDurationMs } from "./config/quantity.ts";
+export { explainDuration, parseBytes, parseDurationMs } from "./config/quantity.ts";
 export * as setting from "./config/setting.ts";
 export type { RawValue, Setting, SettingSpec } from "./config/setting.ts";
 export { createOnce, type NewFile, writeDraft } from "./file/create-once.ts";
