@@ -56,6 +56,7 @@ export { PERL } from "./process/perl.ts";
 export { type Invocation, readMembarrier, withoutMembarrier } from "./process/without-membarrier.ts";
 export { identifyProcess, isLiving, type ProcessIdentity } from "./process/process-identity.ts";
 export { Secret } from "./secret/secret.ts";
+export { editDistance } from "./text/edit-distance.ts";
 export { authorize, authorizeMethod, type MethodFacts, type RequestSubject } from "./token/authorize.ts";
 export { parseBearer } from "./token/bearer.ts";
 export { parseClaims, type TokenClaims } from "./token/claims.ts";
