@@ -52,7 +52,7 @@ export { type Around, aroundMethods, type AsyncMethodOf } from "./object/around-
 export { acquireHomeLock, type HomeLock } from "./process/home-lock.ts";
 export { type HomeInfo, openHome } from "./process/home-version.ts";
 export { type ParentWatchOptions, parentDeath } from "./process/parent-watch.ts";
-export { PERL } from "./process/perl.ts";
+export { PERL } from "./perl/perl.ts";
 export { type Invocation, readMembarrier, withoutMembarrier } from "./process/without-membarrier.ts";
 export { identifyProcess, isLiving, type ProcessIdentity } from "./process/process-identity.ts";
 export { Secret } from "./secret/secret.ts";
