@@ -67,7 +67,7 @@ export function createRouterOptions(policy: ServerPolicy): ConnectRouterOptions 
     compressMinBytes: NEVER_COMPRESS_BYTES,
     jsonOptions: STRICT_JSON,
     requestGate: createRequestGate({ verifier, admission, clock, ...(meter === undefined ? {} : { meter }) }),
-    // Outermost first. The place of a call outlasts its deadline: it is given back when the handler has ended.
+    // Outermost first. The permit of a call outlasts its deadline: it is given back when the handler has ended.
     interceptors: [
       wireFormInterceptor,
       ...(meter === undefined ? [] : [createMeterInterceptor(meter)]),

@@ -39,7 +39,7 @@ describe("GET /metrics", () => {
     expect((await ask(access.sign({ tenant: "*", verbs: ["read"] }))).status).toBe(200);
   });
 
-  it("is for nobody else", async () => {
+  it("is refused to everyone else", async () => {
     const without = await ask("");
     expect([without.status, without.headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
     expect((await ask("wrong")).status).toBe(401);
