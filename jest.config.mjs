@@ -6,7 +6,7 @@ const common = {
   extensionsToTreatAsEsm: [".ts"],
   moduleNameMapper: {
     "^@turnbox/protocol/(.*)$": "<rootDir>/packages/protocol/src/gen/$1.ts",
-    "^@turnbox/core/(line|metrics|server|testing|trace)$": "<rootDir>/packages/core/src/$1/index.ts",
+    "^@turnbox/core/(line|metrics|server|sqlite|testing|trace)$": "<rootDir>/packages/core/src/$1/index.ts",
     "^@turnbox/client/testing$": "<rootDir>/packages/client/src/provider/conformance/index.ts",
     "^@turnbox/([a-z-]+)$": "<rootDir>/packages/$1/src/index.ts",
   },

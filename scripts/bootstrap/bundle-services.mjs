@@ -1,3 +1,4 @@
+import { realpathSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { build } from "esbuild";
@@ -43,18 +44,17 @@ async function bundleProgram(folder, program) {
 
 /** A module finds its neighbours by its own place: in one file with others it keeps the place it would have alone. */
 function keepPlaces(folder, program) {
-  const dist = path.join(folder, "dist");
+  const packages = realpathSync(path.dirname(folder));
+  const at = path.dirname(path.join(packages, path.basename(folder), "dist", program));
   return {
     name: "keep-places",
     setup: ({ onLoad }) => {
       onLoad({ filter: /\/dist\/.*\.js$/ }, async ({ path: file }) => {
-        if (!file.startsWith(dist + path.sep)) return undefined;
+        if (!/^[a-z0-9-]+\/dist\//.test(path.relative(packages, file))) return undefined;
         const source = await readFile(file, "utf8");
         if (!source.includes("import.meta.url")) return undefined;
-        const place = path.relative(path.dirname(program), path.relative(dist, file));
-        return {
-          contents: source.replaceAll("import.meta.url", `new URL(${JSON.stringify(place)}, import.meta.url).href`),
-        };
+        const place = JSON.stringify(path.relative(at, file));
+        return { contents: source.replaceAll("import.meta.url", `new URL(${place}, import.meta.url).href`) };
       });
     },
   };

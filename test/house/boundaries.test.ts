@@ -141,7 +141,7 @@ describe("the sources of time, chance and configuration", () => {
 
   it("let config.ts read the environment and the clock tell the time", async () => {
     expect(await objections(`${host}/config.ts`, "export const home = () => process.env;\n")).toEqual([]);
-    expect(await objections("packages/core/src/clock/clock.ts", "export const now = () => Date.now();\n")).toEqual([]);
+    expect(await objections("packages/core/src/async/clock.ts", "export const now = () => Date.now();\n")).toEqual([]);
     expect(await objections(`${host}/session/expire.ts`, "export const s = AbortSignal.timeout(5);\n")).toEqual([]);
   });
 });

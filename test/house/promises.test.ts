@@ -28,8 +28,8 @@ async function objects(use: string, file: string): Promise<boolean> {
   return messages.some(({ ruleId }) => ruleId === RULE);
 }
 
-const PRODUCT = "packages/core/src/clock/clock.ts";
-const TEST = "packages/core/src/clock/clock.test.ts";
+const PRODUCT = "packages/core/src/async/clock.ts";
+const TEST = "packages/core/src/async/clock.test.ts";
 
 describe("a promise in product code", () => {
   it.each([

@@ -1,9 +1,19 @@
 export { type Aide, AideRefusal, createAide } from "./aide/aide.ts";
 export { JsonText } from "./aide/json-text.ts";
-export { type Clock, systemClock } from "./clock/clock.ts";
-export { setAlarm } from "./clock/alarm.ts";
-export { createDeadline, type Deadline, type DeadlineOptions } from "./clock/deadline.ts";
-export { type LinkedSignal, linkSignals } from "./clock/linked-signal.ts";
+export { setAlarm } from "./async/alarm.ts";
+export { type Clock, systemClock } from "./async/clock.ts";
+export { createDeadline, type Deadline, type DeadlineOptions } from "./async/deadline.ts";
+export { KeyedMutex } from "./async/keyed-mutex.ts";
+export { type LinkedSignal, linkSignals } from "./async/linked-signal.ts";
+export { LruMap } from "./async/lru-map.ts";
+export { mapConcurrent } from "./async/map-concurrent.ts";
+export { Mutex } from "./async/mutex.ts";
+export { poll, type PollOptions } from "./async/poll.ts";
+export { raceSignal } from "./async/race-signal.ts";
+export { raceTime, type RaceTimeOptions } from "./async/race-time.ts";
+export { type Backoff, exponential, retry, type RetryOptions, type RetryPolicy, steps } from "./async/retry.ts";
+export { runEvery, type RunEveryOptions } from "./async/run-every.ts";
+export { type Permit, Semaphore } from "./async/semaphore.ts";
 export { type CommandBounds, createBoundedCommandRunner } from "./command/bounded-command-runner.ts";
 export { createChildCommandRunner } from "./command/child-command-runner.ts";
 export type {
@@ -30,7 +40,7 @@ export {
   describeConfig,
   parseConfig,
 } from "./config/config.ts";
-export { parseBytes, parseDurationMs } from "./config/quantity.ts";
+export { explainDuration, parseBytes, parseDurationMs } from "./config/quantity.ts";
 export * as setting from "./config/setting.ts";
 export type { RawValue, Setting, SettingSpec } from "./config/setting.ts";
 export { createOnce, type NewFile, writeDraft } from "./file/create-once.ts";
@@ -42,10 +52,11 @@ export { type Around, aroundMethods, type AsyncMethodOf } from "./object/around-
 export { acquireHomeLock, type HomeLock } from "./process/home-lock.ts";
 export { type HomeInfo, openHome } from "./process/home-version.ts";
 export { type ParentWatchOptions, parentDeath } from "./process/parent-watch.ts";
-export { PERL } from "./process/perl.ts";
+export { PERL } from "./perl/perl.ts";
 export { type Invocation, readMembarrier, withoutMembarrier } from "./process/without-membarrier.ts";
 export { identifyProcess, isLiving, type ProcessIdentity } from "./process/process-identity.ts";
 export { Secret } from "./secret/secret.ts";
+export { editDistance } from "./text/edit-distance.ts";
 export { authorize, authorizeMethod, type MethodFacts, type RequestSubject } from "./token/authorize.ts";
 export { parseBearer } from "./token/bearer.ts";
 export { parseClaims, type TokenClaims } from "./token/claims.ts";

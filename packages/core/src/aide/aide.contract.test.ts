@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { PERL } from "../process/perl.ts";
+import { PERL } from "../perl/perl.ts";
 import { type Aide, AideGone, AideRefusal, createAide } from "./aide.ts";
 
 const order = { env: { PATH: "/usr/bin:/bin" }, cwd: undefined, outputPath: undefined, maxOutputBytes: 1000 };

@@ -2,10 +2,9 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import { getSystemErrorName } from "node:util";
-import { PERL } from "../process/perl.ts";
+import { PERL, perlProgram } from "../perl/perl.ts";
 import { encodeFrame, FrameReader } from "./aide-frame.ts";
 import { JsonText } from "./json-text.ts";
-import { AIDE_PROGRAM } from "./aide-program.ts";
 
 /** The number of sendmsg(2) in the kernel's tables; on other processors there is no aide. */
 const SENDMSG: Readonly<Partial<Record<string, number>>> = { x64: 46, arm64: 211 };
@@ -97,106 +96,128 @@ export interface AideOptions {
 }
 
 /** It starts with the first request, and again with one that comes a while after its death. */
-export function createAide({ perlPath = PERL, arch = process.arch }: AideOptions = {}): Aide {
-  const sendmsg = SENDMSG[arch];
-  let connection: Connection | undefined;
-  let notBeforeMs = 0;
-  let serial = 0;
-  let isOver = sendmsg === undefined || !existsSync(perlPath);
+export function createAide(options: AideOptions = {}): Aide {
+  const aide = new AideProcess(options);
+  return {
+    run: (spec) => aide.run(spec),
+    send: (message) => aide.send(message),
+    [Symbol.dispose]: () => {
+      aide[Symbol.dispose]();
+    },
+  };
+}
 
-  const connect = (): Connection | undefined => {
-    if (connection !== undefined) return connection;
-    if (isOver || performance.now() < notBeforeMs) return undefined;
-    const args = ["-e", AIDE_PROGRAM, String(sendmsg)];
-    const child = spawn(perlPath, args, { stdio: ["pipe", "pipe", "ignore"], cwd: "/", env: {}, detached: true });
+class AideProcess implements Disposable {
+  readonly #perlPath: string;
+  readonly #sendmsg: number | undefined;
+  #connection: Connection | undefined;
+  /** No new one is started before. */
+  #notBeforeMs = 0;
+  #serial = 0;
+  #isOver: boolean;
+
+  constructor({ perlPath = PERL, arch = process.arch }: AideOptions) {
+    this.#perlPath = perlPath;
+    this.#sendmsg = SENDMSG[arch];
+    this.#isOver = this.#sendmsg === undefined || !existsSync(perlPath);
+  }
+
+  run({ argv, env, cwd = "", outputPath = "", maxOutputBytes }: AideRun): AideProgram | undefined {
+    const to = this.#connect();
+    if (to === undefined) return undefined;
+    const { promise, resolve, reject } = Promise.withResolvers<AideEnd>();
+    const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+    const id = this.#ask(to, ["run", cwd, outputPath, maxOutputBytes, argv.length, ...argv, ...variables], {
+      reject,
+      onFrame: (kind, fields) => {
+        settle(to, id);
+        if (kind === "failed") reject(refusalOf(fields));
+        else resolve(endOf(fields));
+      },
+    });
+    const kill = (signal: number): void => {
+      if (to.requests.has(id)) to.child.stdin.write(encodeFrame([id, "kill", signal]));
+    };
+    return { ended: promise, kill };
+  }
+
+  send({ socketPath, message, files, signal }: AideMessage): Promise<string> | undefined {
+    const to = this.#connect();
+    if (to === undefined) return undefined;
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    const answer = new JsonText();
+    const names = files.map(({ mode, path }) => `${mode}:${path}`);
+    const end = (line: "open" | "closed"): void => {
+      signal?.removeEventListener("abort", onAbort);
+      if (!to.requests.has(id)) return;
+      settle(to, id);
+      if (line === "open") to.child.stdin.write(encodeFrame([id, "close"]));
+    };
+    const onAbort = (): void => {
+      end("open");
+      reject(signal?.reason as Error);
+    };
+    const id = this.#ask(to, ["send", socketPath, message, ...names], {
+      reject,
+      onFrame: (kind, fields) => {
+        const [bytes = Buffer.alloc(0)] = fields;
+        const isOver = kind === "failed" || bytes.length === 0;
+        try {
+          if (!isOver && !answer.add(bytes)) return;
+          end(isOver ? "closed" : "open");
+          if (kind === "failed") reject(refusalOf(fields));
+          else resolve(answer.text());
+        } catch (thrown) {
+          end("open");
+          reject(thrown);
+        }
+      },
+    });
+    signal?.addEventListener("abort", onAbort, { once: true });
+    if (signal?.aborted === true) onAbort();
+    return promise;
+  }
+
+  [Symbol.dispose](): void {
+    this.#isOver = true;
+    this.#connection?.child.stdin.end();
+  }
+
+  #connect(): Connection | undefined {
+    if (this.#connection !== undefined) return this.#connection;
+    if (this.#isOver || performance.now() < this.#notBeforeMs) return undefined;
+    const args = [perlProgram("helper"), String(this.#sendmsg)];
+    const child = spawn(this.#perlPath, args, { stdio: ["pipe", "pipe", "ignore"], cwd: "/", env: {}, detached: true });
     const opened: Connection = { child, requests: new Map() };
     const lose = (): void => {
-      if (connection === opened) connection = undefined;
-      notBeforeMs = performance.now() + RESTART_MS;
-      for (const { reject } of opened.requests.values()) reject(new AideGone("the aide has gone away"));
-      opened.requests.clear();
+      this.#lose(opened);
     };
     child.on("error", lose);
     child.on("close", lose);
     listen(opened);
-    connection = opened;
+    this.#connection = opened;
     return opened;
-  };
+  }
 
-  const ask = (to: Connection, fields: readonly (string | number)[], request: Request): number => {
-    serial += 1;
-    to.requests.set(serial, request);
-    to.child.stdin.write(encodeFrame([serial, ...fields]));
+  #lose(lost: Connection): void {
+    if (this.#connection === lost) this.#connection = undefined;
+    this.#notBeforeMs = performance.now() + RESTART_MS;
+    for (const { reject } of lost.requests.values()) reject(new AideGone("the aide has gone away"));
+    lost.requests.clear();
+  }
+
+  #ask(to: Connection, fields: readonly (string | number)[], request: Request): number {
+    this.#serial += 1;
+    to.requests.set(this.#serial, request);
+    to.child.stdin.write(encodeFrame([this.#serial, ...fields]));
     to.child.ref();
-    return serial;
-  };
-  const settle = (to: Connection, id: number): void => {
-    to.requests.delete(id);
-    if (to.requests.size === 0) to.child.unref();
-  };
+    return this.#serial;
+  }
+}
 
-  return {
-    run: ({ argv, env, cwd = "", outputPath = "", maxOutputBytes }) => {
-      const to = connect();
-      if (to === undefined) return undefined;
-      const { promise, resolve, reject } = Promise.withResolvers<AideEnd>();
-      const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
-      const id = ask(to, ["run", cwd, outputPath, maxOutputBytes, argv.length, ...argv, ...variables], {
-        reject,
-        onFrame: (kind, fields) => {
-          settle(to, id);
-          if (kind === "failed") reject(refusalOf(fields));
-          else resolve(endOf(fields));
-        },
-      });
-      const kill = (signal: number): void => {
-        if (to.requests.has(id)) to.child.stdin.write(encodeFrame([id, "kill", signal]));
-      };
-      return { ended: promise, kill };
-    },
-
-    send: ({ socketPath, message, files, signal }) => {
-      const to = connect();
-      if (to === undefined) return undefined;
-      const { promise, resolve, reject } = Promise.withResolvers<string>();
-      const answer = new JsonText();
-      const names = files.map(({ mode, path }) => `${mode}:${path}`);
-      const end = (line: "open" | "closed"): void => {
-        signal?.removeEventListener("abort", onAbort);
-        if (!to.requests.has(id)) return;
-        settle(to, id);
-        if (line === "open") to.child.stdin.write(encodeFrame([id, "close"]));
-      };
-      const onAbort = (): void => {
-        end("open");
-        reject(signal?.reason as Error);
-      };
-      const id = ask(to, ["send", socketPath, message, ...names], {
-        reject,
-        onFrame: (kind, fields) => {
-          const [bytes = Buffer.alloc(0)] = fields;
-          const isOver = kind === "failed" || bytes.length === 0;
-          try {
-            if (!isOver && !answer.add(bytes)) return;
-            end(isOver ? "closed" : "open");
-            if (kind === "failed") reject(refusalOf(fields));
-            else resolve(answer.text());
-          } catch (thrown) {
-            end("open");
-            reject(thrown);
-          }
-        },
-      });
-      signal?.addEventListener("abort", onAbort, { once: true });
-      if (signal?.aborted === true) onAbort();
-      return promise;
-    },
-
-    [Symbol.dispose]: () => {
-      isOver = true;
-      connection?.child.stdin.end();
-    },
-  };
+function settle({ requests, child }: Connection, id: number): void {
+  requests.delete(id);
+  if (requests.size === 0) child.unref();
 }
 
 function listen({ child, requests }: Connection): void {

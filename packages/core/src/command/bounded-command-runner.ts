@@ -1,6 +1,7 @@
 import { basename } from "node:path";
-import { type Clock, systemClock } from "../clock/clock.ts";
-import { createDeadline } from "../clock/deadline.ts";
+import { type Clock, systemClock } from "../async/clock.ts";
+import { createDeadline } from "../async/deadline.ts";
+import { type Permit, Semaphore } from "../async/semaphore.ts";
 import { SandboxError } from "../error/sandbox-error.ts";
 import type { CommandResult, CommandRunner, RunSpec } from "./command-runner.ts";
 
@@ -29,12 +30,11 @@ export function createBoundedCommandRunner(
 class Kind {
   readonly #name: string;
   readonly #clock: Clock;
-  readonly #waiting = new Set<() => void>();
-  #free: number;
+  readonly #semaphore: Semaphore;
 
   constructor(name: string, bound: number, clock: Clock) {
     this.#name = name;
-    this.#free = bound;
+    this.#semaphore = new Semaphore(bound);
     this.#clock = clock;
   }
 
@@ -43,46 +43,25 @@ class Kind {
     spec: RunSpec,
     options: { readonly signal?: AbortSignal } | undefined,
   ): Promise<CommandResult> {
-    const deadlineMs = this.#free > 0 ? spec.deadlineMs : await this.#leftAfterWaiting(spec, options?.signal);
-    this.#free -= 1;
-    try {
-      return await inner.run(deadlineMs === spec.deadlineMs ? spec : { ...spec, deadlineMs }, options);
-    } finally {
-      this.#free += 1;
-      const [next] = this.#waiting;
-      next?.();
+    const permit = this.#semaphore.tryAcquire();
+    if (permit !== undefined) {
+      using _permit = permit;
+      return await inner.run(spec, options);
     }
-  }
-
-  /** Waits until one may be begun; returns how long it may take then. */
-  async #leftAfterWaiting(spec: RunSpec, signal: AbortSignal | undefined): Promise<number> {
     const begunMs = this.#clock.monotonicMs();
-    using deadline = createDeadline({ clock: this.#clock, ms: spec.deadlineMs, ...(signal && { signal }) });
-    while (this.#free <= 0) await this.#turn(deadline.signal, signal);
-    return Math.max(1, spec.deadlineMs - (this.#clock.monotonicMs() - begunMs));
+    using _awaited = await this.#wait(spec, options?.signal);
+    const leftMs = spec.deadlineMs - (this.#clock.monotonicMs() - begunMs);
+    return await inner.run({ ...spec, deadlineMs: Math.max(1, leftMs) }, options);
   }
 
-  async #turn(over: AbortSignal, caller: AbortSignal | undefined): Promise<void> {
-    const turn = Promise.withResolvers<void>();
-    const go = (): void => {
-      this.#waiting.delete(go);
-      turn.resolve();
-    };
-    const onAbort = (): void => {
-      turn.reject(
-        caller?.aborted === true
-          ? SandboxError.from(caller.reason)
-          : new SandboxError("OVERLOADED", `too many ${this.#name} commands run`, { admitted: "no" }),
-      );
-    };
-    this.#waiting.add(go);
-    over.addEventListener("abort", onAbort, { once: true });
-    if (over.aborted) onAbort();
+  /** Waits until one more may be begun, as long as the command's deadline and its caller allow. */
+  async #wait(spec: RunSpec, signal: AbortSignal | undefined): Promise<Permit> {
+    using deadline = createDeadline({ clock: this.#clock, ms: spec.deadlineMs, ...(signal && { signal }) });
     try {
-      await turn.promise;
-    } finally {
-      this.#waiting.delete(go);
-      over.removeEventListener("abort", onAbort);
+      return await this.#semaphore.acquire(deadline.signal);
+    } catch {
+      if (signal?.aborted === true) throw SandboxError.from(signal.reason);
+      throw new SandboxError("OVERLOADED", `too many ${this.#name} commands run`, { admitted: "no" });
     }
   }
 }

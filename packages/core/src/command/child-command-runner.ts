@@ -1,10 +1,10 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, type StdioOptions, spawn } from "node:child_process";
 import { open } from "node:fs/promises";
+import type { Readable } from "node:stream";
 import type { Aide } from "../aide/aide.ts";
-import { collect, NO_OUTPUT } from "./collect.ts";
 import type { CommandResult, CommandRunner, CommandSpec, RunningCommand, RunSpec } from "./command-runner.ts";
 import { exitCodeOf } from "./exit-code.ts";
-import { createFifoSupply } from "./fifo-supply.ts";
+import { createFifoSupply, type FifoSupply } from "./fifo-supply.ts";
 import { type Stdio, takeStdio } from "./fifo-stdio.ts";
 import { runByAide } from "./run-by-aide.ts";
 import { onceNotBusy, spawned, startFailure } from "./spawned.ts";
@@ -23,74 +23,68 @@ export interface ChildCommandRunnerOptions {
 }
 
 /** Runs programs as children of this process, or of its aide. */
-export function createChildCommandRunner({ path = SYSTEM_PATH, aide }: ChildCommandRunnerOptions = {}): CommandRunner {
-  const fifos = createFifoSupply({ path, ...(aide && { aide }) });
-
-  const spawnChild = (spec: CommandSpec, stdio: StdioOptions) => {
-    try {
-      return spawn(spec.command, [...spec.args], {
-        env: { PATH: path, ...spec.env },
-        detached: true,
-        stdio,
-        ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),
-      });
-    } catch (cause) {
-      throw startFailure(spec, cause);
-    }
+export function createChildCommandRunner(options: ChildCommandRunnerOptions = {}): CommandRunner {
+  const runner = new ChildCommandRunner(options);
+  return {
+    start: (spec, { signal } = {}) => runner.start(spec, signal),
+    run: (spec, { signal } = {}) => runner.run(spec, signal),
   };
+}
 
-  const superviseOn = (
-    child: ChildProcess,
-    stdio: Stdio,
-    spec: CommandSpec,
-    signal: AbortSignal | undefined,
-  ): RunningCommand => {
-    const { stdin, stdout, stderr } = stdio;
-    const outputs = [stdout, stderr];
-    return { ...supervise(child, { spec, signal, outputs, pipeGraceMs: PIPE_GRACE_MS }), stdin, stdout, stderr };
-  };
+class ChildCommandRunner {
+  readonly #path: string;
+  readonly #aide: Aide | undefined;
+  readonly #fifos: FifoSupply;
 
-  const startOnSockets = async (spec: CommandSpec, signal: AbortSignal | undefined): Promise<RunningCommand> => {
-    const child = spawnChild(spec, "pipe") as ChildProcessWithoutNullStreams;
-    // A child that ends before it has read its input closes the pipe; that is its right.
-    child.stdin.on("error", () => undefined);
-    await spawned(child, spec);
-    return superviseOn(child, child, spec, signal);
-  };
+  constructor({ path = SYSTEM_PATH, aide }: ChildCommandRunnerOptions) {
+    this.#path = path;
+    this.#aide = aide;
+    this.#fifos = createFifoSupply({ path, ...(aide && { aide }) });
+  }
 
-  const startOnFifos = async (spec: CommandSpec, signal: AbortSignal | undefined): Promise<RunningCommand> => {
-    await using ends = await takeStdio(fifos);
-    try {
-      const child = spawnChild(spec, [...ends.descriptors]);
-      await spawned(child, spec);
-      return superviseOn(child, ends.stdio, spec, signal);
-    } catch (thrown) {
-      ends.destroyStreams();
-      throw thrown;
-    }
-  };
-
-  const start: CommandRunner["start"] = async (spec, { signal } = {}) => {
+  async start(spec: CommandSpec, signal: AbortSignal | undefined): Promise<RunningCommand> {
     return await onceNotBusy(async () => {
       signal?.throwIfAborted();
-      return await (spec.stdio === "fifos" ? startOnFifos(spec, signal) : startOnSockets(spec, signal));
+      return await (spec.stdio === "fifos" ? this.#startOnFifos(spec, signal) : this.#startOnSockets(spec, signal));
     });
-  };
+  }
 
-  const runIntoFile = async (spec: RunSpec, outputPath: string, signal?: AbortSignal): Promise<CommandResult> => {
+  async run(spec: RunSpec, signal: AbortSignal | undefined): Promise<CommandResult> {
+    const aide = spec.stdin === undefined && spec.stdio !== "fifos" ? this.#aide : undefined;
+    const byAide = aide === undefined ? undefined : await this.#runByAide(aide, spec, signal);
+    if (byAide !== undefined) return byAide;
+    return spec.outputPath === undefined
+      ? await this.#runCollecting(spec, signal)
+      : await this.#runIntoFile(spec, spec.outputPath, signal);
+  }
+
+  async #runByAide(aide: Aide, spec: RunSpec, signal: AbortSignal | undefined): Promise<CommandResult | undefined> {
+    const order = {
+      spec,
+      env: { PATH: this.#path, ...spec.env },
+      maxOutputBytes: spec.maxOutputBytes ?? DEFAULT_MAX_OUTPUT_BYTES,
+      signal,
+    };
+    return await onceNotBusy(async () => {
+      signal?.throwIfAborted();
+      return await runByAide(aide, order);
+    });
+  }
+
+  async #runIntoFile(spec: RunSpec, outputPath: string, signal: AbortSignal | undefined): Promise<CommandResult> {
     await using output = await open(outputPath, "a", 0o600);
     const child = await onceNotBusy(async () => {
       signal?.throwIfAborted();
-      const started = spawnChild(spec, ["ignore", output.fd, output.fd]);
+      const started = this.#spawn(spec, ["ignore", output.fd, output.fd]);
       await spawned(started, spec);
       return started;
     });
     const { exit } = supervise(child, { spec, signal, outputs: [], pipeGraceMs: PIPE_GRACE_MS });
     return { exitCode: exitCodeOf(spec, await exit, signal), stdout: "", stderr: "", droppedBytes: 0 };
-  };
+  }
 
-  const runCollecting = async (spec: RunSpec, signal?: AbortSignal): Promise<CommandResult> => {
-    const command = await start(spec, signal === undefined ? {} : { signal });
+  async #runCollecting(spec: RunSpec, signal: AbortSignal | undefined): Promise<CommandResult> {
+    const command = await this.start(spec, signal);
     const limit = spec.maxOutputBytes ?? DEFAULT_MAX_OUTPUT_BYTES;
     const outputs = [collect(command.stdout, limit), collect(command.stderr, limit)];
     command.stdin.end(spec.stdin ?? "");
@@ -104,30 +98,49 @@ export function createChildCommandRunner({ path = SYSTEM_PATH, aide }: ChildComm
       stderr: stderr.text,
       droppedBytes: stdout.droppedBytes + stderr.droppedBytes,
     };
-  };
+  }
 
-  const runAsOwn = async (spec: RunSpec, signal?: AbortSignal): Promise<CommandResult> =>
-    spec.outputPath === undefined
-      ? await runCollecting(spec, signal)
-      : await runIntoFile(spec, spec.outputPath, signal);
+  async #startOnSockets(spec: CommandSpec, signal: AbortSignal | undefined): Promise<RunningCommand> {
+    const child = this.#spawn(spec, "pipe") as ChildProcessWithoutNullStreams;
+    // A child that ends before it has read its input closes the pipe; that is its right.
+    child.stdin.on("error", () => undefined);
+    await spawned(child, spec);
+    return superviseOn(child, child, { spec, signal });
+  }
 
-  return {
-    start,
-    run: async (spec, { signal } = {}) => {
-      if (aide === undefined || spec.stdin !== undefined || spec.stdio === "fifos") return await runAsOwn(spec, signal);
-      const order = {
-        spec,
-        env: { PATH: path, ...spec.env },
-        maxOutputBytes: spec.maxOutputBytes ?? DEFAULT_MAX_OUTPUT_BYTES,
-        signal,
-      };
-      const result = await onceNotBusy(async () => {
-        signal?.throwIfAborted();
-        return await runByAide(aide, order);
+  async #startOnFifos(spec: CommandSpec, signal: AbortSignal | undefined): Promise<RunningCommand> {
+    await using ends = await takeStdio(this.#fifos);
+    try {
+      const child = this.#spawn(spec, [...ends.descriptors]);
+      await spawned(child, spec);
+      return superviseOn(child, ends.stdio, { spec, signal });
+    } catch (thrown) {
+      ends.destroyStreams();
+      throw thrown;
+    }
+  }
+
+  #spawn(spec: CommandSpec, stdio: StdioOptions): ChildProcess {
+    try {
+      return spawn(spec.command, [...spec.args], {
+        env: { PATH: this.#path, ...spec.env },
+        detached: true,
+        stdio,
+        ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),
       });
-      return result ?? (await runAsOwn(spec, signal));
-    },
-  };
+    } catch (cause) {
+      throw startFailure(spec, cause);
+    }
+  }
+}
+
+function superviseOn(
+  child: ChildProcess,
+  { stdin, stdout, stderr }: Stdio,
+  { spec, signal }: { readonly spec: CommandSpec; readonly signal: AbortSignal | undefined },
+): RunningCommand {
+  const outputs = [stdout, stderr];
+  return { ...supervise(child, { spec, signal, outputs, pipeGraceMs: PIPE_GRACE_MS }), stdin, stdout, stderr };
 }
 
 /** The output of a collected program is read as it comes, so what is still open after the grace is held by others. */
@@ -137,4 +150,29 @@ async function cutAfterEnd(command: RunningCommand): Promise<NodeJS.Timeout> {
     command.stdout.destroy();
     command.stderr.destroy();
   }, PIPE_GRACE_MS);
+}
+
+/** What was kept of a stream. */
+interface Collected {
+  readonly text: string;
+  readonly droppedBytes: number;
+}
+
+const NO_OUTPUT: Collected = { text: "", droppedBytes: 0 };
+
+/** Reads a stream to its end and keeps the first `limit` bytes; the rest is counted. */
+async function collect(stream: Readable, limit: number): Promise<Collected> {
+  const kept: Buffer[] = [];
+  let keptBytes = 0;
+  let droppedBytes = 0;
+  stream.on("data", (chunk: Buffer) => {
+    const room = Math.max(0, limit - keptBytes);
+    if (room > 0) kept.push(chunk.subarray(0, room));
+    keptBytes += Math.min(room, chunk.length);
+    droppedBytes += Math.max(0, chunk.length - room);
+  });
+  // A pipe that breaks ends like one that is closed: what came before it counts.
+  stream.on("error", () => undefined);
+  if (!stream.closed) await new Promise<void>((resolve) => stream.once("close", resolve));
+  return { text: Buffer.concat(kept).toString("utf8"), droppedBytes };
 }

@@ -6,10 +6,10 @@ import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Aide } from "../aide/aide.ts";
+import { PERL, perlProgram } from "../perl/perl.ts";
 import { SYSTEM_PATH } from "./system-path.ts";
 import { readInBlocks } from "./read-blocks.ts";
 import { pipeFailure, spawned, startFailure } from "./spawned.ts";
-import { widenPipe } from "./widen-pipe.ts";
 
 /** How many are made by one `mkfifo`. */
 const BATCH = 24;
@@ -159,4 +159,18 @@ async function openAll(names: readonly string[]): Promise<readonly FileHandle[]>
   if (failed === undefined) return handles;
   await Promise.all(handles.map((handle) => handle.close()));
   throw pipeFailure(failed.reason);
+}
+
+/** Four times what a pipe holds by itself; with more nothing is faster. */
+const WIDE_BYTES = 256 * 1024;
+
+/**
+ * Lets a pipe of this process hold more, so that who writes to it and who reads it wait less for each other. Where that cannot be
+ * done, it stays as it is.
+ */
+function widenPipe(fd: number, aide: Aide | undefined): void {
+  // A number that has been given to another file since then leads to one that is no pipe, or to one that can be wide as well.
+  const argv = [PERL, perlProgram("widen-pipe"), `/proc/${process.pid}/fd/${fd}`, String(WIDE_BYTES)];
+  const widening = aide?.run({ argv, env: {}, cwd: undefined, outputPath: undefined, maxOutputBytes: 0 });
+  widening?.ended.catch(() => undefined);
 }

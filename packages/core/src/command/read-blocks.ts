@@ -17,7 +17,7 @@ const shared = Buffer.allocUnsafeSlow(PIPE_BYTES);
  * `onBulky` is told once of a stream that brings a lot.
  */
 export function readInBlocks(streamOf: () => Socket, onBulky: () => void): OnReadOpts {
-  let place = shared;
+  let block = shared;
   let bulkBytes = 0;
   let isBulky = false;
 
@@ -29,16 +29,16 @@ export function readInBlocks(streamOf: () => Socket, onBulky: () => void): OnRea
   };
   const take = (bytes: number): Buffer => {
     if (bytes >= MIN_BYTES) count(bytes);
-    if (bytes < MIN_BYTES || place === shared) return Buffer.from(place.subarray(0, bytes));
-    const taken = place.subarray(0, bytes);
-    place = place.subarray(bytes);
+    if (bytes < MIN_BYTES || block === shared) return Buffer.from(block.subarray(0, bytes));
+    const taken = block.subarray(0, bytes);
+    block = block.subarray(bytes);
     return taken;
   };
   return {
     buffer: () => {
-      const isUsed = place === shared ? bulkBytes > 0 : place.length < MIN_BYTES;
-      if (isUsed) place = Buffer.allocUnsafeSlow(Math.min(Math.max(bulkBytes, PIPE_BYTES), MAX_BLOCK_BYTES));
-      return place;
+      const isUsed = block === shared ? bulkBytes > 0 : block.length < MIN_BYTES;
+      if (isUsed) block = Buffer.allocUnsafeSlow(Math.min(Math.max(bulkBytes, PIPE_BYTES), MAX_BLOCK_BYTES));
+      return block;
     },
     callback: (bytes) => streamOf().push(take(bytes)),
   };

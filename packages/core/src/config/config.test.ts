@@ -128,6 +128,8 @@ describe("parseConfig", () => {
     ["poolSizeBytes", -1],
     ["poolSizeBytes", "1e99"],
     ["toolTimeoutMs", "-5s"],
+    ["toolTimeoutMs", 30],
+    ["toolTimeoutMs", "30"],
     ["perToolSnapshots", "yes"],
     ["root", "relative/path"],
     ["root", "/a\u0000b"],
@@ -136,6 +138,17 @@ describe("parseConfig", () => {
     ["hosts", [1]],
   ])("refuses %s = %j in the file", (key, value) => {
     expect(problemsOf({ file: { [key]: value } })).toContain(`${key} must`);
+  });
+
+  it("refuses a duration without a unit with the remedy, and takes numbers for counts and sizes", () => {
+    const problems = problemsOf({ env: { TURNBOX_TOOL_TIMEOUT: "30" } });
+    expect(problems).toContain('TURNBOX_TOOL_TIMEOUT must be a duration with its unit such as "30s" or "250ms"');
+    const env = { TURNBOX_MAX_SESSIONS: "30", TURNBOX_POOL_SIZE: "30", TURNBOX_TOOL_TIMEOUT: "0" };
+    expect(parse({ env })).toMatchObject({ maxSessions: 30, poolSizeBytes: 30, toolTimeoutMs: 0 });
+    expect(parse({ file: { poolSizeBytes: 30, toolTimeoutMs: 0 } })).toMatchObject({
+      poolSizeBytes: 30,
+      toolTimeoutMs: 0,
+    });
   });
 
   it("does not repeat a secret in a problem", () => {

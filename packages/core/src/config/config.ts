@@ -94,14 +94,14 @@ function unknownVariables(table: ConfigTable, sources: ConfigSources): string[] 
     .map((name) => `${name} is not a known variable`);
 }
 
-interface Place {
+interface Sources {
   readonly key: string;
   readonly file: ReadonlyMap<string, unknown>;
   readonly env: ConfigSources["env"];
 }
 
 /** An empty variable counts as not set, as shells and service files make them. */
-function pick(name: string, { key, file, env }: Place): RawValue | undefined {
+function pick(name: string, { key, file, env }: Sources): RawValue | undefined {
   const text = env[name];
   if (text !== undefined && text !== "") return { from: "env", text };
   return file.has(key) ? { from: "file", json: file.get(key) } : undefined;

@@ -75,11 +75,13 @@ export function bytes<D extends number | null>(spec: SettingSpec<D> & Partial<Ra
   );
 }
 
-/** A time span in milliseconds: a number of them, or text with a unit such as "250ms", "30s", "5m", "2h", "1d". */
+/** A time span in milliseconds: text with a unit such as "250ms", "30s", "5m", "2h", "1d". A number without one is refused. */
 export function durationMs<D extends number | null>(spec: SettingSpec<D> & Partial<Range>): Setting<number | D> {
   const range = { min: spec.min ?? 0, max: spec.max ?? 365 * 86_400_000 };
-  return setting<number, D>(spec, `must be a duration such as "30s", from ${range.min} to ${range.max} ms`, (raw) =>
-    within(parseDurationMs(raw.from === "env" ? raw.text : raw.json), range),
+  return setting<number, D>(
+    spec,
+    `must be a duration with its unit such as "30s" or "250ms", from ${range.min} to ${range.max} ms`,
+    (raw) => within(parseDurationMs(raw.from === "env" ? raw.text : raw.json), range),
   );
 }
 

@@ -1,6 +1,7 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, constants, type OutgoingHttpHeaders } from "node:http2";
-import { setAlarm } from "../clock/alarm.ts";
-import type { Clock } from "../clock/clock.ts";
+import { setAlarm } from "../async/alarm.ts";
+import type { Clock } from "../async/clock.ts";
+import { raceTime } from "../async/race-time.ts";
 
 export interface Http2LineTimes {
   /** How long a connection with calls on it may be silent before it is asked whether it is there. */
@@ -125,17 +126,12 @@ export class Http2Line {
 
   async #pingOnce(): Promise<boolean> {
     if (this.session.destroyed) return false;
-    const answer = Promise.withResolvers<boolean>();
-    const over = new AbortController();
+    const answered = Promise.withResolvers<boolean>();
     this.session.ping((error) => {
-      answer.resolve(error === null);
+      answered.resolve(error === null);
     });
-    const late = this.#clock.sleep(this.#times.pingTimeoutMs, { signal: over.signal }).then(
-      () => false,
-      () => false,
-    );
-    const isThere = await Promise.race([answer.promise, late]);
-    over.abort();
+    const end = await raceTime(answered.promise, { clock: this.#clock, atMostMs: this.#times.pingTimeoutMs });
+    const isThere = end === "ended" && (await answered.promise);
     if (isThere) this.heard();
     else this.end(Object.assign(new Error("the connection no longer answers"), { code: "ETIMEDOUT" }));
     return isThere;

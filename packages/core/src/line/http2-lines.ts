@@ -1,5 +1,5 @@
 import { type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from "node:http2";
-import { type Clock, systemClock } from "../clock/clock.ts";
+import { type Clock, systemClock } from "../async/clock.ts";
 import { Http2Line, type Http2LineTimes } from "./http2-line.ts";
 import { connectHttp2Socket } from "./http2-socket.ts";
 

@@ -17,7 +17,7 @@ import {
 } from "@connectrpc/connect/protocol";
 import { requestHeader } from "@connectrpc/connect/protocol-connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { linkSignals } from "../clock/linked-signal.ts";
+import { linkSignals } from "../async/linked-signal.ts";
 import { AnswerHead, assertAnswered } from "./answer-head.ts";
 import type { Http2Lines } from "./http2-lines.ts";
 import { sendWhole } from "./send-whole.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../clock/clock.ts";
+import type { Clock } from "../async/clock.ts";
 
 /** Bounds how often something that callers can provoke reaches the log. */
 export interface LogThrottle {

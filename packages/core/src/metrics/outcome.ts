@@ -1,4 +1,4 @@
-import type { Clock } from "../clock/clock.ts";
+import type { Clock } from "../async/clock.ts";
 import { SandboxError } from "../error/sandbox-error.ts";
 
 /** How something that was measured ended. */

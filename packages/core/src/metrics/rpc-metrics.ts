@@ -1,5 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Clock } from "../clock/clock.ts";
+import type { Clock } from "../async/clock.ts";
 import { CALL_BUCKETS_SECONDS, type MetricTable } from "./metric-table.ts";
 import type { Metrics } from "./metrics.ts";
 

@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import type { Clock } from "../clock/clock.ts";
+import type { Clock } from "../async/clock.ts";
 
 export interface ParentWatchOptions {
   readonly clock: Clock;

@@ -14,7 +14,7 @@ describe("a command without membarrier", () => {
     expect(result).toMatchObject({ exitCode: 7, stdout: "name|a b||", stderr: "" });
   });
 
-  it("is told by the kernel that there is no such call, and so are its children, and nothing else is changed", async () => {
+  it("finds no such call in the kernel, and so do its children, and nothing else is changed", async () => {
     const question = 'printf "%s " $(perl -e \'print syscall(shift, 0, 0, 0) < 0 ? 0 + $! : 0\' "$1")';
     const ask = (number: string) => run("/bin/sh", "-c", `${question}; echo`, "sh", number);
     const membarrier = process.arch === "x64" ? "324" : "283";

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import type { CommandRunner } from "../command/command-runner.ts";
-import { PERL } from "./perl.ts";
+import { PERL, perlProgram } from "../perl/perl.ts";
 
 /** A program and its arguments. */
 export interface Invocation {
@@ -22,18 +22,6 @@ const NUMBERS: Readonly<Partial<Record<string, Numbers>>> = {
 
 const ENOSYS = 38;
 
-/**
- * Sets a filter (PR_SET_SECCOMP, SECCOMP_MODE_FILTER) and becomes the rest of the arguments. Where the kernel refuses the
- * filter the program runs without it.
- */
-const LAUNCHER =
-  'my ($prctl, $filter) = (0 + shift, pack "H*", shift);' +
-  ' my $program = pack "S x![P] P", length($filter) / 8, $filter;' +
-  " syscall $prctl, 22, 2, $program, 0, 0;" +
-  ' exec { $ARGV[0] } @ARGV; die "$ARGV[0]: $!\\n"';
-
-/** Prints the error number of membarrier's harmless question, or 0. */
-const QUESTION = "print syscall(0 + shift, 0, 0, 0) < 0 ? 0 + $! : 0";
 const QUESTION_MS = 5000;
 
 /**
@@ -45,7 +33,8 @@ export function withoutMembarrier(command: Invocation, perlPath = PERL, arch: st
   const numbers = NUMBERS[arch];
   if (numbers === undefined || !existsSync(perlPath)) return command;
   const filter = createFilter(numbers).toString("hex");
-  return { command: perlPath, args: ["-e", LAUNCHER, String(numbers.prctl), filter, command.command, ...command.args] };
+  const launcher = [perlProgram("without-membarrier"), String(numbers.prctl), filter];
+  return { command: perlPath, args: [...launcher, command.command, ...command.args] };
 }
 
 /** Whether programs that this process starts find membarrier(2) masked; `unknown` where nothing here can ask. */
@@ -55,7 +44,8 @@ export async function readMembarrier(
 ): Promise<"masked" | "open" | "unknown"> {
   const numbers = NUMBERS[process.arch];
   if (numbers === undefined) return "unknown";
-  const spec = { command: PERL, args: ["-e", QUESTION, String(numbers.membarrier)], deadlineMs: QUESTION_MS };
+  const args = [perlProgram("ask-membarrier"), String(numbers.membarrier)];
+  const spec = { command: PERL, args, deadlineMs: QUESTION_MS };
   const answer = await runner.run(spec, { signal }).catch(() => undefined);
   if (answer?.exitCode !== 0) return "unknown";
   return Number(answer.stdout) === ENOSYS ? "masked" : "open";

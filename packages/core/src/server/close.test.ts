@@ -23,7 +23,7 @@ const PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 const WITHOUT_BODY = CHECK.slice(0, -2);
 
-describe("a stop waits for nobody who has no call under way", () => {
+describe("a stop does not wait for a connection without a call under way", () => {
   it.each([
     ["says nothing", ""],
     ["says half a protocol", "PR"],
@@ -80,7 +80,7 @@ describe("a stop waits for nobody who has no call under way", () => {
   });
 
   it.each(["connectHttp1", "connectHttp2", "grpc"] as const)(
-    "not for a health watch over %s, which is told that the server serves no more",
+    "not for a health watch over %s, which gets the end of the service",
     async (kind) => {
       const started = await startServer();
       const seen: ServingStatus[] = [];

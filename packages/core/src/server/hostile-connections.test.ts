@@ -5,7 +5,7 @@ import { type ConnectRouter, createClient } from "@connectrpc/connect";
 import { describe, expect, it } from "@jest/globals";
 import { Health, HealthCheckResponse_ServingStatus as ServingStatus } from "@turnbox/protocol/health/v1/health_pb";
 import { SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
-import { systemClock } from "../clock/clock.ts";
+import { systemClock } from "../async/clock.ts";
 import { fromConnectError } from "../error/wire.ts";
 import { createAdmission, DEFAULT_ADMISSION_LIMITS } from "./admission/admission.ts";
 import { access, CHECK, openRaw, startServer, until } from "./listen-fixture.suite.ts";

@@ -4,7 +4,7 @@ import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect
 import { file_health_v1_health } from "@turnbox/protocol/health/v1/health_pb";
 import { SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
-import { systemClock } from "../clock/clock.ts";
+import { systemClock } from "../async/clock.ts";
 import { SandboxError } from "../error/sandbox-error.ts";
 import { Http2Lines } from "../line/http2-lines.ts";
 import { createTestAccess } from "../testing/test-access.ts";

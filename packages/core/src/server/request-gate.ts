@@ -1,25 +1,25 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
-import type { Clock } from "../clock/clock.ts";
+import type { Clock } from "../async/clock.ts";
 import { invalidArgument, SandboxError } from "../error/sandbox-error.ts";
 import type { RpcMeter } from "../metrics/rpc-metrics.ts";
 import type { Secret } from "../secret/secret.ts";
 import { authorizeMethod } from "../token/authorize.ts";
 import { parseBearer } from "../token/bearer.ts";
 import type { CheckRation, TokenVerifier } from "../token/token-verifier.ts";
-import { type Admission, ANYBODY, type Place } from "./admission/admission.ts";
+import { type Admission, ANYBODY, type CallPermit } from "./admission/admission.ts";
 import { createRateLimiter, type RateLimiter } from "./admission/token-bucket.ts";
 import { peerOf, setPrincipal, setRequestId } from "./call-context.ts";
 import { toFailure } from "./failure.ts";
 import { methodFacts } from "./method-facts.ts";
 import { REQUEST_ID_HEADER, requestIdFrom } from "./request-id.ts";
 
-const placeKey = createContextKey<Place | undefined>(undefined, { description: "the call's place" });
+const permitKey = createContextKey<CallPermit | undefined>(undefined, { description: "the call's permit" });
 
-/** The place that the gate gave to a call. */
-export function placeOf(values: ContextValues): Place | undefined {
-  return values.get(placeKey);
+/** The permit that the gate gave to a call. */
+export function permitOf(values: ContextValues): CallPermit | undefined {
+  return values.get(permitKey);
 }
 
 export interface RequestGateOptions {
@@ -56,11 +56,11 @@ export function createRequestGate({
       ({ tenant, sandbox } = principal);
     }
     const kind = context.method.methodKind === "unary" ? "unary" : "stream";
-    const place = admission.admit({ lane: facts.lane, kind, tenant, sandbox });
-    context.values.set(placeKey, place);
+    const permit = admission.admit({ lane: facts.lane, kind, tenant, sandbox });
+    context.values.set(permitKey, permit);
     // The call may end before any handler sees it: a body that does not parse, a client that goes away.
-    if (context.signal.aborted) place.abandon();
-    else context.signal.addEventListener("abort", place.abandon, { once: true });
+    if (context.signal.aborted) permit.abandon();
+    else context.signal.addEventListener("abort", permit.abandon, { once: true });
   };
 
   return (context) => {

@@ -6,7 +6,7 @@ import { describe, expect, it } from "@jest/globals";
 import { FileService, WriteFileRequestSchema } from "@turnbox/protocol/turnbox/host/v1/file_pb";
 import { SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
-import { systemClock } from "../clock/clock.ts";
+import { systemClock } from "../async/clock.ts";
 import { SandboxError } from "../error/sandbox-error.ts";
 import { createAdmission, DEFAULT_ADMISSION_LIMITS } from "./admission/admission.ts";
 import { access, startServer, until } from "./listen-fixture.suite.ts";

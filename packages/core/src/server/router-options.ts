@@ -1,6 +1,6 @@
 import type { ConnectRouterOptions, Interceptor } from "@connectrpc/connect";
 import { compressionGzip } from "@connectrpc/connect-node";
-import type { Clock } from "../clock/clock.ts";
+import type { Clock } from "../async/clock.ts";
 import type { Log } from "../log/log.ts";
 import type { RpcMeter } from "../metrics/rpc-metrics.ts";
 import type { TokenVerifier } from "../token/token-verifier.ts";
@@ -67,7 +67,7 @@ export function createRouterOptions(policy: ServerPolicy): ConnectRouterOptions 
     compressMinBytes: NEVER_COMPRESS_BYTES,
     jsonOptions: STRICT_JSON,
     requestGate: createRequestGate({ verifier, admission, clock, ...(meter === undefined ? {} : { meter }) }),
-    // Outermost first. The place of a call outlasts its deadline: it is given back when the handler has ended.
+    // Outermost first. The permit of a call outlasts its deadline: it is given back when the handler has ended.
     interceptors: [
       wireFormInterceptor,
       ...(meter === undefined ? [] : [createMeterInterceptor(meter)]),

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { createClient } from "@connectrpc/connect";
 import { SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
-import { systemClock } from "../clock/clock.ts";
+import { systemClock } from "../async/clock.ts";
 import { createMetrics } from "../metrics/metrics.ts";
 import { createRpcMeter, RPC_METRICS } from "../metrics/rpc-metrics.ts";
 import { Secret } from "../secret/secret.ts";
@@ -39,7 +39,7 @@ describe("GET /metrics", () => {
     expect((await ask(access.sign({ tenant: "*", verbs: ["read"] }))).status).toBe(200);
   });
 
-  it("is for nobody else", async () => {
+  it("is refused to everyone else", async () => {
     const without = await ask("");
     expect([without.status, without.headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
     expect((await ask("wrong")).status).toBe(401);

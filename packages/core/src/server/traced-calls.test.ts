@@ -4,13 +4,14 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { SandboxControlService } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
 import { SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
-import { systemClock } from "../clock/clock.ts";
+import { systemClock } from "../async/clock.ts";
 import { SandboxError } from "../error/sandbox-error.ts";
 import { listen, type ListeningServer } from "./listen.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { createTestAccess } from "../testing/test-access.ts";
 import { type OtlpReceiver, type ReceivedSpan, startOtlpReceiver } from "../trace/otlp-receiver.suite.ts";
-import { NO_TRACING, openTracing, type Tracing } from "../trace/tracing.ts";
+import { openTracing } from "../trace/open-tracing.ts";
+import { NO_TRACING, type Tracing } from "../trace/tracing.ts";
 
 describe("without traces", () => {
   it("passes everything on as it is", async () => {

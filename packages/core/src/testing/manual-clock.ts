@@ -1,4 +1,4 @@
-import type { Clock } from "../clock/clock.ts";
+import type { Clock } from "../async/clock.ts";
 
 /** A clock that stands still until a test moves it. */
 export interface ManualClock extends Clock {

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import type { Interceptor } from "@connectrpc/connect";
-import type { Clock } from "../clock/clock.ts";
+import type { Clock } from "../async/clock.ts";
 import { createLog, type Log } from "../log/log.ts";
 import { Secret } from "../secret/secret.ts";
 import { createTokenSigner, type TokenGrant } from "../token/token-signer.ts";

@@ -1,5 +1,5 @@
 import { type KeyObject, sign } from "node:crypto";
-import type { Clock } from "../clock/clock.ts";
+import type { Clock } from "../async/clock.ts";
 import { invalidArgument } from "../error/sandbox-error.ts";
 import { randomToken } from "../id/token.ts";
 import { Secret } from "../secret/secret.ts";

@@ -1,7 +1,7 @@
 import { hash, type KeyObject, timingSafeEqual, verify } from "node:crypto";
-import type { Clock } from "../clock/clock.ts";
+import type { Clock } from "../async/clock.ts";
+import { LruMap } from "../async/lru-map.ts";
 import { invalidArgument, SandboxError } from "../error/sandbox-error.ts";
-import { forgetFirst } from "../object/forget-first.ts";
 import type { Secret } from "../secret/secret.ts";
 import { parseClaims, type TokenClaims } from "./claims.ts";
 import { ACCESS_VERBS, DEFAULT_TENANT, type Principal } from "./principal.ts";
@@ -36,7 +36,7 @@ export interface CheckRation {
 }
 
 const MAX_TOKEN_LENGTH = 4096;
-/** Tokens whose signature is known to be right; the one that came first is forgotten first, and only verified anew. */
+/** Tokens whose signature is known to be right. One that is forgotten is only verified again. */
 const MAX_KNOWN = 1024;
 const DEFAULT_SKEW_MS = 5000;
 
@@ -51,20 +51,19 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
   const homeBytes = homeToken === undefined ? undefined : Buffer.from(homeToken.reveal());
 
   /** By digest, so that no token is kept. */
-  const known = new Map<string, Signed>();
+  const known = new LruMap<string, Signed>(MAX_KNOWN);
 
   /** A signature stays what it is, so it is checked once; whether the token holds now is judged each time. */
   const signedBy = (raw: string, ration: CheckRation | undefined): Signed => {
-    const place = hash("sha256", raw, "base64");
-    const before = known.get(place);
+    const digest = hash("sha256", raw, "base64");
+    const before = known.get(digest);
     if (before !== undefined) return before;
     ration?.take();
     const claims = verifiedClaims(raw, publicKeys);
     ration?.giveBack();
     if (claims.iss !== issuer) throw unauthenticated("the token is of another fleet");
     const signed = { claims, principal: toPrincipal(claims) };
-    known.set(place, signed);
-    if (known.size > MAX_KNOWN) forgetFirst(known);
+    known.set(digest, signed);
     return signed;
   };
 

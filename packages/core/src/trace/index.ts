@@ -1,1 +1,2 @@
-export { NO_TRACING, openTracing, type SpanStart, type Tracing, type TracingOptions, wantsTraces } from "./tracing.ts";
+export { openTracing, wantsTraces } from "./open-tracing.ts";
+export { NO_TRACING, type SpanStart, type Tracing, type TracingOptions } from "./tracing.ts";

@@ -1,5 +1,6 @@
 import { diag, DiagLogLevel, SpanStatusCode, trace, type Tracer } from "@opentelemetry/api";
 import { NodeSDK } from "@opentelemetry/sdk-node";
+import { raceTime } from "../async/race-time.ts";
 import { SandboxError } from "../error/sandbox-error.ts";
 import { createClientInterceptor, createServerInterceptor, type OpenStreams } from "./rpc-spans.ts";
 import type { SpanStart, Tracing, TracingOptions } from "./tracing.ts";
@@ -32,19 +33,11 @@ export function startOtelTracing({ serviceName, version, clock, onProblem }: Tra
     [Symbol.asyncDispose]: async () => {
       for (const left of open) left.end();
       open.clear();
-      const sent = new AbortController();
-      const late = clock.sleep(FLUSH_MS, { signal: sent.signal }).then(
-        () => {
-          onProblem("traces could not be sent in time");
-        },
-        () => undefined,
-      );
       const flushed = sdk.shutdown().catch((thrown: unknown) => {
         onProblem(thrown instanceof Error ? thrown.message : String(thrown));
       });
-      await Promise.race([flushed, late]);
-      sent.abort();
-      await late;
+      const end = await raceTime(flushed, { clock, atMostMs: FLUSH_MS });
+      if (end === "goes_on") onProblem("traces could not be sent in time");
     },
   };
 }

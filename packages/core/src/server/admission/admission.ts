@@ -1,4 +1,4 @@
-import type { Clock } from "../../clock/clock.ts";
+import type { Clock } from "../../async/clock.ts";
 import { SandboxError } from "../../error/sandbox-error.ts";
 import { ByteBudget, type ByteLimits, type Holding } from "./byte-budget.ts";
 import { createRateLimiter, type RateLimit } from "./token-bucket.ts";
@@ -44,28 +44,28 @@ export interface CallDescription {
   readonly sandbox?: string | undefined;
 }
 
-/** A place for one call. It is given back once, by `release`. */
-export interface Place {
+/** Leave for one call. It is given back once, by `release`. */
+export interface CallPermit {
   /**
-   * Counts so many bytes of the call's request to its caller, in the place of what was counted before, until the place is given
+   * Counts so many bytes of the call's request to its caller, in the place of what was counted before, until the permit is given
    * back.
    */
   hold(bytes: number): "held" | "no room";
   /** Resolves when another call has given bytes back. */
   room(): Promise<void>;
-  /** Keeps the place until `release`, whatever happens to the connection. False where it was given back already. */
+  /** Keeps the permit until `release`, whatever happens to the connection. False where it was given back already. */
   enter(): boolean;
-  /** Gives the place back unless the call has entered: for calls that end before they begin. */
+  /** Gives the permit back unless the call has entered: for calls that end before they begin. */
   abandon(): void;
   release(): void;
 }
 
 export interface Admission {
   /** Throws `RATE_LIMITED` or `OVERLOADED`. */
-  admit(call: CallDescription): Place;
+  admit(call: CallDescription): CallPermit;
   /** Bytes of requests that are held now. */
   readonly heldBytes: number;
-  /** Calls that hold a place now. */
+  /** Calls that hold a permit now. */
   readonly inFlight: { readonly unary: number; readonly stream: number; readonly reserved: number };
 }
 
@@ -102,13 +102,13 @@ export function createAdmission(limits: AdmissionLimits, clock: Clock): Admissio
 
 interface Pool {
   readonly size: number;
-  take(tenant: string, holding: Holding): Place;
+  take(tenant: string, holding: Holding): CallPermit;
 }
 
 function createPool(capacity: number, shareOf: (tenant: string) => number): Pool {
   const held = new Map<string, number>();
   let size = 0;
-  const take = (tenant: string, holding: Holding): Place => {
+  const take = (tenant: string, holding: Holding): CallPermit => {
     const ofTenant = held.get(tenant) ?? 0;
     if (size >= capacity || ofTenant >= shareOf(tenant)) {
       throw new SandboxError("OVERLOADED", "as many calls are in flight as are admitted", {
@@ -117,7 +117,7 @@ function createPool(capacity: number, shareOf: (tenant: string) => number): Pool
     }
     size += 1;
     held.set(tenant, ofTenant + 1);
-    return createPlace(holding, () => {
+    return createPermit(holding, () => {
       size -= 1;
       const left = (held.get(tenant) ?? 1) - 1;
       if (left > 0) held.set(tenant, left);
@@ -132,7 +132,7 @@ function createPool(capacity: number, shareOf: (tenant: string) => number): Pool
   };
 }
 
-function createPlace(holding: Holding, giveBack: () => void): Place {
+function createPermit(holding: Holding, giveBack: () => void): CallPermit {
   let state: "claimed" | "entered" | "released" = "claimed";
   const release = (): void => {
     if (state === "released") return;

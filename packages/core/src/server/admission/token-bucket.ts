@@ -1,5 +1,5 @@
-import type { Clock } from "../../clock/clock.ts";
-import { forgetFirst } from "../../object/forget-first.ts";
+import type { Clock } from "../../async/clock.ts";
+import { LruMap } from "../../async/lru-map.ts";
 
 export interface RateLimit {
   readonly perSecond: number;
@@ -24,17 +24,14 @@ interface Bucket {
 const MAX_CALLERS = 10_000;
 
 export function createRateLimiter(limit: RateLimit, clock: Clock): RateLimiter {
-  const buckets = new Map<string, Bucket>();
+  const buckets = new LruMap<string, Bucket>(MAX_CALLERS);
   return {
     take: (caller) => {
       const nowMs = clock.monotonicMs();
       const bucket = buckets.get(caller) ?? { tokens: limit.burst, atMs: nowMs };
       bucket.tokens = Math.min(limit.burst, bucket.tokens + ((nowMs - bucket.atMs) / 1000) * limit.perSecond);
       bucket.atMs = nowMs;
-      // Insertion order is the order of the last use.
-      buckets.delete(caller);
       buckets.set(caller, bucket);
-      if (buckets.size > MAX_CALLERS) forgetFirst(buckets);
       if (bucket.tokens >= 1) {
         bucket.tokens -= 1;
         return 0;

@@ -1,9 +1,8 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import { invalidArgument, type SandboxError } from "../../error/sandbox-error.ts";
-import type { Place } from "../admission/admission.ts";
+import { invalidArgument, SandboxError } from "../../error/sandbox-error.ts";
+import type { CallPermit } from "../admission/admission.ts";
 import { inflate } from "./inflate.ts";
 import { LargeTurns } from "./large-turns.ts";
-import { noRoom } from "./no-room.ts";
 import { scanBinary } from "./scan-binary.ts";
 import { scanJson } from "./scan-json.ts";
 import { VALUE_BYTES } from "./scan-limits.ts";
@@ -15,7 +14,7 @@ export interface MessageRules {
   readonly maxBytes: number;
   readonly turns: LargeTurns;
   /** On whose account the bytes of the call are; known when the gate has let the call in. */
-  readonly place: () => Place | undefined;
+  readonly permit: () => CallPermit | undefined;
 }
 
 /** Holds the messages of one call to their bounds before they are parsed. */
@@ -33,7 +32,7 @@ export class MessageCheck {
   /** Counts what has arrived of a message. Throws if it is too long or there is no room for it. */
   readonly arrive = (bytes: number): void => {
     if (bytes > this.#rules.maxBytes) throw this.tooLarge();
-    if (this.#rules.place()?.hold(bytes) === "no room") throw noRoom();
+    if (this.#rules.permit()?.hold(bytes) === "no room") throw noRoom();
   };
 
   /** Throws if there is no room for so many bytes at this moment; nothing is held afterwards. */
@@ -43,15 +42,15 @@ export class MessageCheck {
   }
 
   letGo(): void {
-    this.#rules.place()?.hold(0);
+    this.#rules.permit()?.hold(0);
   }
 
   /** Waits for room and holds so many bytes. Throws if there is no room until the signal aborts. */
   async whenRoom(bytes: number, until: AbortSignal): Promise<void> {
     if (bytes > this.#rules.maxBytes) throw this.tooLarge();
-    const place = this.#rules.place();
-    while (place?.hold(bytes) === "no room") {
-      await firstOf(place.room(), until);
+    const permit = this.#rules.permit();
+    while (permit?.hold(bytes) === "no room") {
+      await firstOf(permit.room(), until);
       if (until.aborted) throw noRoom();
     }
   }
@@ -60,16 +59,16 @@ export class MessageCheck {
   async decompress(packed: Uint8Array): Promise<Uint8Array> {
     return await inflate(packed, (sum) => {
       if (sum > this.#rules.maxBytes) throw this.tooLarge();
-      if (this.#rules.place()?.hold(packed.length + sum) === "no room") throw noRoom();
+      if (this.#rules.permit()?.hold(packed.length + sum) === "no room") throw noRoom();
     });
   }
 
   /** Throws if the message has too many values, lies too deep or does not decode. Large ones wait for their turn first. */
   async admit(message: Uint8Array): Promise<void> {
     if (LargeTurns.isLarge(message.length)) await this.#rules.turns.take();
-    const { method, form, place } = this.#rules;
+    const { method, form, permit } = this.#rules;
     const values = form === "json" ? scanJson(message) : scanBinary(method.input, message);
-    if (place()?.hold(message.length + values * VALUE_BYTES) === "no room") throw noRoom();
+    if (permit()?.hold(message.length + values * VALUE_BYTES) === "no room") throw noRoom();
   }
 
   tooLarge(): SandboxError {
@@ -92,3 +91,9 @@ async function firstOf(promise: Promise<void>, signal: AbortSignal): Promise<voi
     signal.removeEventListener("abort", onAbort);
   }
 }
+
+const RETRY_MS = 1000;
+
+/** The bytes of a request are not admitted at this moment. */
+const noRoom = (): SandboxError =>
+  new SandboxError("OVERLOADED", "as many bytes of requests are in flight as are admitted", { retryAfterMs: RETRY_MS });

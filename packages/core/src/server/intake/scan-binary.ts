@@ -17,7 +17,7 @@ export function scanBinary(desc: DescMessage, bytes: Uint8Array): number {
   return scan.fields;
 }
 
-interface Place {
+interface Span {
   readonly end: number;
   readonly name: string;
   readonly depth: number;
@@ -32,7 +32,7 @@ class Scan {
     this.#bytes = bytes;
   }
 
-  message(shapes: ReadonlyMap<number, Shape>, { end, name, depth }: Place): void {
+  message(shapes: ReadonlyMap<number, Shape>, { end, name, depth }: Span): void {
     if (depth > MAX_DEPTH) throw invalidArgument("request", `must be nested at most ${MAX_DEPTH} deep`);
     while (this.#at < end) {
       this.#count();
@@ -46,26 +46,26 @@ class Scan {
     }
   }
 
-  #field(shape: Shape, wireType: number, place: Place): void {
+  #field(shape: Shape, wireType: number, span: Span): void {
     if (wireType === DELIMITED && shape.packed !== undefined) {
-      this.#packed(shape.packed, place);
+      this.#packed(shape.packed, span);
       return;
     }
-    if (wireType !== shape.wireType) throw undecoded(place.name, `has the wire type ${wireType}`);
+    if (wireType !== shape.wireType) throw undecoded(span.name, `has the wire type ${wireType}`);
     if (wireType !== DELIMITED) {
-      this.#skip(wireType, place.end, place.name);
+      this.#skip(wireType, span.end, span.name);
       return;
     }
-    const end = this.#delimited(place.end, place.name);
+    const end = this.#delimited(span.end, span.name);
     if (shape.message !== undefined) {
-      this.message(shape.message, { end, name: place.name, depth: place.depth + (shape.deeper ?? 1) });
+      this.message(shape.message, { end, name: span.name, depth: span.depth + (shape.deeper ?? 1) });
     } else if (shape.text === "utf8" && !isUtf8(this.#bytes.subarray(this.#at, end))) {
-      throw undecoded(place.name, "is not UTF-8");
+      throw undecoded(span.name, "is not UTF-8");
     }
     this.#at = end;
   }
 
-  #packed(wireType: number, { end: outer, name }: Place): void {
+  #packed(wireType: number, { end: outer, name }: Span): void {
     const end = this.#delimited(outer, name);
     while (this.#at < end) {
       this.#count();

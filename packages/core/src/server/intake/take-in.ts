@@ -3,7 +3,7 @@ import type { ContextValues } from "@connectrpc/connect";
 import { SandboxError } from "../../error/sandbox-error.ts";
 import { toConnectError } from "../../error/wire.ts";
 import { requestIdOf } from "../call-context.ts";
-import { placeOf } from "../request-gate.ts";
+import { permitOf } from "../request-gate.ts";
 import { maxRequestBytes } from "../method-size.ts";
 import { EnvelopedBody } from "./enveloped-body.ts";
 import type { LargeTurns } from "./large-turns.ts";
@@ -42,7 +42,7 @@ export function takeIn(arriving: Arriving, { maxMessageBytes, turns }: IntakeLim
     form: /json/i.test(type) ? "json" : "binary",
     maxBytes: Math.min(maxRequestBytes(method), maxMessageBytes),
     turns,
-    place: () => placeOf(values),
+    permit: () => permitOf(values),
   });
   if (!ENVELOPED.test(type)) {
     const options = { check, promisedBytes: takeLength(header), encoding: takeEncoding(header) };

@@ -1,15 +1,15 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { SandboxError } from "../../error/sandbox-error.ts";
 import { guardStream } from "../guard-stream.ts";
-import { placeOf } from "../request-gate.ts";
+import { permitOf } from "../request-gate.ts";
 
 /**
- * Holds the call's place until its handler has really ended. A client that resets its streams as fast as it opens them
+ * Holds the call's permit until its handler has really ended. A client that resets its streams as fast as it opens them
  * frees nothing: what its calls started counts until it is over.
  */
 export const admissionInterceptor: Interceptor = (next) => async (request) => {
-  const place = placeOf(request.contextValues);
-  if (place?.enter() !== true) {
+  const permit = permitOf(request.contextValues);
+  if (permit?.enter() !== true) {
     // The signal knows why: the caller went away, its deadline passed, or the server is stopping.
     request.signal.throwIfAborted();
     throw new SandboxError("CANCELLED", "the call had no place any more", { admitted: "no" });
@@ -17,12 +17,12 @@ export const admissionInterceptor: Interceptor = (next) => async (request) => {
   try {
     const response = await next(request);
     if (!response.stream) {
-      place.release();
+      permit.release();
       return response;
     }
-    return { ...response, message: guardStream(response.message, { signal: request.signal, onEnd: place.release }) };
+    return { ...response, message: guardStream(response.message, { signal: request.signal, onEnd: permit.release }) };
   } catch (thrown) {
-    place.release();
+    permit.release();
     throw thrown;
   }
 };

@@ -1,6 +1,6 @@
 import type { Interceptor } from "@connectrpc/connect";
-import { setAlarm } from "../../clock/alarm.ts";
-import type { Clock } from "../../clock/clock.ts";
+import { setAlarm } from "../../async/alarm.ts";
+import type { Clock } from "../../async/clock.ts";
 import { SandboxError } from "../../error/sandbox-error.ts";
 
 export interface DeadlineLimits {

@@ -1,5 +1,5 @@
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
-import type { Clock } from "../../clock/clock.ts";
+import type { Clock } from "../../async/clock.ts";
 import { SandboxError } from "../../error/sandbox-error.ts";
 import type { Log } from "../../log/log.ts";
 import { createLogThrottle } from "../../log/log-throttle.ts";

@@ -23,7 +23,7 @@ describe("linkSignals", () => {
     expect(reasonOf(linked)).toBe("gone");
   });
 
-  it("ends by itself, which its signals do not hear of", () => {
+  it("ends by itself, which its signals do not notice", () => {
     const source = new AbortController();
     using linked = linkSignals([source.signal]);
     using other = linkSignals([source.signal]);

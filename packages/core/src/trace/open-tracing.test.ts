@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { createManualClock } from "../testing/index.ts";
-import { NO_TRACING, openTracing, wantsTraces } from "./tracing.ts";
+import { openTracing, wantsTraces } from "./open-tracing.ts";
+import { NO_TRACING } from "./tracing.ts";
 
 describe("wantsTraces", () => {
   it.each<[boolean, Record<string, string>]>([

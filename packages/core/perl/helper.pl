@@ -1,25 +1,26 @@
-/**
- * What the aide does, in Perl. Frames come in on its input and go out on its output: a length, then fields, each behind its
- * own length. The first field is the number of the request that the frame belongs to, the second says what it is.
- *
- * In:  run CWD OUTPUT-FILE MAX-BYTES ARGC ARGV... NAME=VALUE...   a program, in a session of its own; a script for this
- *                                                                same Perl (-e) is run by a copy of the aide itself
- *      kill SIGNAL                                               its process group, unless it has ended
- *      send SOCKET MESSAGE r:FILE|w:FILE...                      a message with open files, over a new connection
- *      close                                                     that connection
- * Out: ended STATUS STDOUT STDERR DROPPED                        of a program
- *      data BYTES                                                that came back over a connection; none: its end
- *      failed ERRNO                                              nothing has run, and nothing was sent
- *
- * It ends with its input, and leaves the programs that run to themselves.
- */
-export const AIDE_PROGRAM = String.raw`
+#!/usr/bin/perl
+# The helper process of a host: it starts programs and passes open files for the service. Its one argument is the number of sendmsg(2).
+#
+# Frames come in on its input and go out on its output: a length, then fields, each behind its own length. The first field is the
+# number of the request that the frame belongs to, the second says what it is.
+#
+# In:  run CWD OUTPUT-FILE MAX-BYTES ARGC ARGV... NAME=VALUE...   a program, in a session of its own; a script for this same Perl
+#                                                                (-e, or a file beside this one) is run by a copy of this process
+#      kill SIGNAL                                               its process group, unless it has ended
+#      send SOCKET MESSAGE r:FILE|w:FILE...                      a message with open files, over a new connection
+#      close                                                     that connection
+# Out: ended STATUS STDOUT STDERR DROPPED                        of a program
+#      data BYTES                                                that came back over a connection; none: its end
+#      failed ERRNO                                              nothing has run, and nothing was sent
+#
+# It ends with its input, and leaves the programs that run to themselves.
 use strict;
 use Fcntl;
 use POSIX ();
 use Socket qw(:DEFAULT SOCK_NONBLOCK);
 
 my $sendmsg = shift;
+my ($beside) = $0 =~ m{^(.*/)};
 my $GRACE = 1;         # seconds for which others may hold the output of a program that has ended
 my $BACKSTOP = 0.05;   # a signal may come right before the wait for one begins
 my (%watched, %jobs, %lines, $input);
@@ -54,6 +55,17 @@ sub gather {
   push @{ $job->{handles} }, $handle;
 }
 
+# The text of a script for this Perl: one that is given, or that of a file beside this one.
+sub script_of {
+  my ($perl, $option, @rest) = @_;
+  return if $perl ne $^X || !defined $option;
+  return @rest if $option eq '-e';
+  return if index($option, $beside) != 0 || $option !~ /\.pl$/;
+  open my $file, '<', $option or return;
+  local $/;
+  return (scalar <$file>, @rest);
+}
+
 # The start of another Perl takes longer than what most scripts do.
 sub play {
   $| = 1;
@@ -69,7 +81,7 @@ sub become {
   for (0 .. 2) { defined POSIX::dup2(fileno $stdio[$_], $_) or return }
   length $cwd == 0 or chdir $cwd or return;
   %ENV = map { split /=/, $_, 2 } @$env;
-  if ($argv->[0] eq $^X && $argv->[1] eq '-e') { (undef, undef, my $script, @ARGV) = @$argv; play($script) }
+  if ((my $script, @ARGV) = script_of(@$argv)) { play($script) }
   no warnings 'exec';
   exec { $argv->[0] } @$argv;
 }
@@ -180,4 +192,3 @@ while (1) {
     conclude($job) if defined $job->{status} && ($job->{open} == 0 || clock() > $job->{until});
   }
 }
-`;
