@@ -22,7 +22,7 @@ import type { Host } from "./rpc/host.ts";
 import { INIT_PROGRAM } from "./runtime/gvisor/oci-spec.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import { createActivity } from "./session/activity.ts";
-import { atMost } from "./session/at-most.ts";
+import { atMost } from "./async/at-most.ts";
 import { createContainers } from "./session/container.ts";
 import { PASS_ON, type Reach } from "./session/crash-point.ts";
 import { createCreateSession } from "./session/create.ts";

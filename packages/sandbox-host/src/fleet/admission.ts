@@ -1,4 +1,5 @@
 import { SandboxError } from "@turnbox/core";
+import { untilAborted } from "../async/until-aborted.ts";
 import { ADMISSION } from "../record/fleet-records.ts";
 import type { Records } from "../record/records.ts";
 import { staleEpoch } from "./fence.ts";
@@ -43,21 +44,7 @@ export async function createAdmission({ records }: { readonly records: Records }
       const highest = await records.call("keepAdmission", { admission: wanted.state, epoch: wanted.epoch });
       if (highest !== wanted.epoch) throw staleEpoch(wanted.epoch, highest);
       state = wanted.state;
-      if (state === "closed") await unlessAborted(Promise.all(underWay), signal);
+      if (state === "closed") await untilAborted(Promise.all(underWay), signal);
     },
   };
-}
-
-async function unlessAborted(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
-  const aborted = Promise.withResolvers<undefined>();
-  const onAbort = (): void => {
-    aborted.reject(SandboxError.from(signal.reason));
-  };
-  signal.addEventListener("abort", onAbort, { once: true });
-  if (signal.aborted) onAbort();
-  try {
-    await Promise.race([work, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
 }

@@ -2,7 +2,7 @@ import { appendFile, type FileHandle, open, readdir, rename, rm, stat, truncate 
 import { join } from "node:path";
 import { hasErrno } from "@turnbox/core";
 import { errnoCode } from "../file/failure.ts";
-import { createSerial } from "../session/serial.ts";
+import { createSerial } from "../async/serial.ts";
 
 /** A piece of a journal, with the offset of its first byte. */
 export interface JournalPiece {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { hasReason, SandboxError } from "@turnbox/core";
 import type { FileWorkers } from "../file/workers.ts";
-import { createSerial } from "../session/serial.ts";
+import { createSerial } from "../async/serial.ts";
 import type { Journals, Storage } from "../storage/storage.ts";
 import type { Journal } from "./journal.ts";
 import { type JournalResult, type JournalWork, workOnJournal } from "./journal-operation.ts";

@@ -2,7 +2,7 @@ import { type Clock, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Containers } from "./container.ts";
-import { inParallel } from "./in-parallel.ts";
+import { inParallel } from "../async/in-parallel.ts";
 import type { Registry } from "./registry.ts";
 
 interface Deps {

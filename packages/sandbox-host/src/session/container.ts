@@ -1,5 +1,6 @@
 import { type Clock, randomToken, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
+import { untilAborted } from "../async/until-aborted.ts";
 import type { Network } from "../network/network.ts";
 import { DENY_ALL, needsNetwork } from "../network/policy.ts";
 import type { Runtime } from "../runtime/runtime.ts";
@@ -173,7 +174,7 @@ export function createContainers(deps: {
         const done = (): void => void ensuring.delete(session);
         finding.then(done, done);
       }
-      return await abortable(finding, call.signal);
+      return await untilAborted(finding, call.signal);
     },
     adopt: (session, id) => void running.set(session, id),
     suspect: (session) => void running.delete(session),
@@ -197,18 +198,3 @@ export function createContainers(deps: {
 
 const STOP_TIMEOUT_MS = 30_000;
 const RETIRE_AFTER_MS = 300;
-
-/** Stops waiting when the signal aborts; the work goes on for whoever else waits for it. */
-async function abortable<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  signal.throwIfAborted();
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = (): void => {
-    aborted.reject(signal.reason as Error);
-  };
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    return await Promise.race([work, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
-}

@@ -8,7 +8,7 @@ import type { Containers } from "./container.ts";
 import { watchContainers } from "./container-watch.ts";
 import type { Expiry } from "./expire.ts";
 import type { Husks } from "./husk.ts";
-import { inParallel } from "./in-parallel.ts";
+import { inParallel } from "../async/in-parallel.ts";
 import type { Registry } from "./registry.ts";
 import { watchStorage } from "./storage-watch.ts";
 import type { WarmPool } from "./warm-pool.ts";

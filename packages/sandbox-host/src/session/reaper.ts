@@ -2,9 +2,9 @@ import { type Clock, hasReason, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Records } from "../record/records.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { createPlaces } from "../storage/places.ts";
+import { Semaphore } from "../async/semaphore.ts";
 import type { Storage } from "../storage/storage.ts";
-import { atMost } from "./at-most.ts";
+import { atMost } from "../async/at-most.ts";
 import type { Containers } from "./container.ts";
 import type { Reach } from "./crash-point.ts";
 import type { Husks } from "./husk.ts";
@@ -55,20 +55,20 @@ export function createReaper(deps: {
 }): Reaper {
   const { registry, records, storage, containers, runtime, husks, clock, log, reach } = deps;
   const removals = new Map<Session, { removal: Removal; readonly done: Promise<void> }>();
-  const places = createPlaces(AT_ONCE);
+  const removing = new Semaphore(AT_ONCE);
   const stop = new AbortController();
   const isStopping = (): boolean => stop.signal.aborted;
 
   const attempt = async (session: Session): Promise<void> => {
     // After whatever was under way: it has been told to stop.
     await session.serial.run(async () => {
-      const leave = await places.take(stop.signal);
+      const release = await removing.acquire(stop.signal);
       try {
         await removeAll(session, {
           signal: AbortSignal.any([stop.signal, AbortSignal.timeout(ATTEMPT_TIMEOUT_MS)]),
         });
       } finally {
-        leave();
+        release();
       }
     });
     await husks.collect({ signal: stop.signal });

@@ -4,7 +4,7 @@ import type { Records } from "../record/records.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { takeCleanStop } from "./clean-stop.ts";
 import type { Containers } from "./container.ts";
-import { inParallel } from "./in-parallel.ts";
+import { inParallel } from "../async/in-parallel.ts";
 import type { Registry } from "./registry.ts";
 import { loseFiles } from "./storage-watch.ts";
 

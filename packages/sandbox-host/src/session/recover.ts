@@ -5,7 +5,7 @@ import type { IntentRow } from "../record/row.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { SessionPresence, Storage } from "../storage/storage.ts";
 import type { SessionEvents } from "./events.ts";
-import { inParallel } from "./in-parallel.ts";
+import { inParallel } from "../async/in-parallel.ts";
 import type { SettleIntent } from "./intent.ts";
 import type { Reaper } from "./reaper.ts";
 import type { Registry } from "./registry.ts";

@@ -6,7 +6,7 @@ import type { HeadRef } from "../storage/storage.ts";
 import type { SessionEvents } from "./events.ts";
 import { createGate, type Gate } from "./gate.ts";
 import { assertActive, assertTransition } from "./phase.ts";
-import { createSerial, type Serial } from "./serial.ts";
+import { createSerial, type Serial } from "../async/serial.ts";
 import { createWrites, type Writes } from "./writes.ts";
 
 /**

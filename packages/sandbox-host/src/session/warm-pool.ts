@@ -1,7 +1,7 @@
 import type { Clock } from "@turnbox/core";
 import type { SessionRow } from "../record/row.ts";
 import type { BaseRef, Storage } from "../storage/storage.ts";
-import { inParallel } from "./in-parallel.ts";
+import { inParallel } from "../async/in-parallel.ts";
 import { createLateMarks } from "./late-marks.ts";
 import type { Blueprint } from "./make.ts";
 import { isOf, kindFor, kindOf, WARM_KINDS, type WarmKind, type WarmMember } from "./warm-member.ts";

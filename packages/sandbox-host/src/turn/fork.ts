@@ -8,7 +8,7 @@ import { boundLimits, boundTtl, type Ceilings } from "../session/ceilings.ts";
 import type { Made } from "../session/create.ts";
 import type { Reach } from "../session/crash-point.ts";
 import { assertGeneration } from "../session/generation.ts";
-import { inParallel } from "../session/in-parallel.ts";
+import { inParallel } from "../async/in-parallel.ts";
 import type { Intents } from "../session/intent.ts";
 import type { Blueprint, Maker } from "../session/make.ts";
 import { assertActive } from "../session/phase.ts";

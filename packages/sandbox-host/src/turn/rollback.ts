@@ -7,7 +7,7 @@ import type { Containers } from "../session/container.ts";
 import type { Reach } from "../session/crash-point.ts";
 import { firstCall } from "../session/first-call.ts";
 import { assertGeneration } from "../session/generation.ts";
-import { inParallel } from "../session/in-parallel.ts";
+import { inParallel } from "../async/in-parallel.ts";
 import type { Intents } from "../session/intent.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Receipts } from "../session/receipts.ts";

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, type CommandRunner, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
-import { createSerial } from "../../session/serial.ts";
+import { createSerial } from "../../async/serial.ts";
 import type { NetworkBounds } from "../bounds.ts";
 import { type Denial, MAX_DENIALS, type Network, NO_TRAFFIC } from "../network.ts";
 import { DENY_ALL, judgeAnswer, judgeName, type NetworkPolicy, type PolicyInForce } from "../policy.ts";

@@ -10,7 +10,7 @@ import {
   systemClock,
 } from "@turnbox/core";
 import { endWaiterInput, tendOutput } from "../execution/waiter.ts";
-import { createKeyedLock } from "../execution/keyed-lock.ts";
+import { KeyedMutex } from "../../async/keyed-mutex.ts";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
 import { superviseExecution } from "../execution/supervise-execution.ts";
 import { withinStopLimit } from "../execution/within-stop-limit.ts";
@@ -98,7 +98,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
   };
   const boots = createBoots(context.clock);
   let spares: Spares | undefined;
-  const lock = createKeyedLock();
+  const lock = new KeyedMutex();
   /** Executions that run, so that those of a container that is stopped on request are told as killed, not as lost. */
   const running = new Set<{ readonly id: string; end: "own" | "stopped" }>();
 

@@ -1,6 +1,6 @@
+import { Semaphore } from "../../async/semaphore.ts";
 import { checkPoint, newViewName, viewSnapshotName } from "../names.ts";
-import { createPlaces, VIEWS_AT_ONCE } from "../places.ts";
-import type { Point, StorageCall, View } from "../storage.ts";
+import { type Point, type StorageCall, type View, VIEWS_AT_ONCE } from "../storage.ts";
 import { destroySnapshot } from "./snapshots.ts";
 import { endView, makeView } from "./view-datasets.ts";
 import { UNDO_DEADLINE_MS, type ZfsRoom } from "./zfs-room.ts";
@@ -21,7 +21,7 @@ export interface Views {
 }
 
 export function createViews({ look, inTurnOf }: ViewsOptions): Views {
-  const places = createPlaces(VIEWS_AT_ONCE);
+  const permits = new Semaphore(VIEWS_AT_ONCE);
   const live = new Set<string>();
 
   /** On its own clock: the caller may be gone. What cannot go is swept away at the next `open`. */
@@ -43,14 +43,14 @@ export function createViews({ look, inTurnOf }: ViewsOptions): Views {
     live,
     open: async (point, call) => {
       checkPoint(point);
-      const leave = await places.take(call.signal);
+      const release = await permits.acquire(call.signal);
       const name = newViewName();
       live.add(name);
       let closing: Promise<void> | undefined;
       const end = (): Promise<void> =>
         (closing ??= close(name, point).finally(() => {
           live.delete(name);
-          leave();
+          release();
         }));
       try {
         const { token } = point.kind === "head" ? point.head : point.snapshot;

@@ -1,7 +1,7 @@
 import { access } from "node:fs/promises";
 import { type Clock, type CommandRunner, SandboxError, systemClock } from "@turnbox/core";
 import type { BaseRef, Storage, StorageCall } from "../storage.ts";
-import { createTurnstile } from "../turnstile.ts";
+import { KeyedMutex } from "../../async/keyed-mutex.ts";
 import { createAdmission } from "./admission.ts";
 import { createBase, destroyBase, listBases } from "./bases.ts";
 import { boundSession } from "./bound-session.ts";
@@ -71,7 +71,7 @@ export function createZfsStorage(options: ZfsStorageOptions): Storage {
   });
   const mounts = createMounts({ zfs, clock, mountTablePath: options.mountTablePath ?? "/proc/self/mountinfo" });
   const tools: ZfsTools = { zfs, mounts, clock, limits: { ...DEFAULT_LIMITS, ...options.limits } };
-  const turns = createTurnstile();
+  const turns = new KeyedMutex();
   const admission = createAdmission(clock);
   let room: ZfsRoom | undefined;
 
@@ -83,7 +83,7 @@ export function createZfsStorage(options: ZfsStorageOptions): Storage {
   const look = async <T>(call: StorageCall, work: Work<T>): Promise<T> =>
     await admission.run(call.signal, (signal) => work(opened(), { signal }));
   const inTurn = <T>(key: string, call: StorageCall, work: Work<T>): Promise<T> =>
-    look(call, (r, inner) => turns.pass(key, () => work(r, inner), inner.signal));
+    look(call, (r, inner) => turns.run(key, () => work(r, inner), inner.signal));
   const ofSession = <T>(token: string, call: StorageCall, work: Work<T>): Promise<T> =>
     inTurn(`session ${token}`, call, work);
   const ofBase = <T>({ name, digest }: BaseRef, call: StorageCall, work: Work<T>): Promise<T> =>
@@ -95,7 +95,7 @@ export function createZfsStorage(options: ZfsStorageOptions): Storage {
     kind: "zfs",
     capabilities: { snapshots: "supported" },
     open: ({ signal, onRemounted }) =>
-      turns.pass(
+      turns.run(
         "open",
         async () => {
           const layout = await makePlace(options);
@@ -149,7 +149,7 @@ export function createZfsStorage(options: ZfsStorageOptions): Storage {
     openJournals: (spec, call) => ofSession(spec.token, call, (r, c) => openJournals(r, spec, c)),
     flush: (call) => look(call, flushAll),
     destroyAll: ({ signal }) =>
-      turns.pass(
+      turns.run(
         "open",
         async () => {
           await admission.close();

@@ -1,7 +1,7 @@
-/** Runs what it is given one after the other. Each waits for its turn; a failure does not hold up the next. */
+/** Runs what it is given one after the other, in the order of the calls. A failure does not hold up the next. */
 export interface Serial {
   run<Result>(work: () => Promise<Result>): Promise<Result>;
-  /** Settles when all that was asked for so far has ended. */
+  /** Settles when all work that was given so far has ended. */
   idle(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 import type { Clock } from "@turnbox/core";
 
-/** Waits for the work, but no longer than this, and says which it was. How the work ends is not this function's matter. */
+/** Waits for the work for at most `ms`, and returns which of the two ended first. A failure of the work counts as its end. */
 export async function atMost(clock: Clock, ms: number, work: Promise<unknown>): Promise<"ended" | "goes_on"> {
   const over = new AbortController();
   const time = clock.sleep(ms, { signal: over.signal }).then(

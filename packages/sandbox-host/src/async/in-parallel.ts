@@ -1,4 +1,4 @@
-/** Does the work for each item, at most `limit` at a time. The first failure is passed on when what was begun has ended. */
+/** Does the work for each item, at most `limit` at a time. Throws the first failure when all work that has begun has ended. */
 export async function inParallel<Item>(
   items: readonly Item[],
   limit: number,
