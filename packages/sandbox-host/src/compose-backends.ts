@@ -14,7 +14,7 @@ import {
 import { type HostConfig, poolSizeBytes } from "./config.ts";
 import { findCommand } from "./doctor/find-command.ts";
 import { createFileWorkers, type FileWorkers } from "./file/workers.ts";
-import { NetworkBounds } from "./network/bounds.ts";
+import { NetworkBounds } from "./network-policy/bounds.ts";
 import { createLookUp } from "./network/netns/look-up.ts";
 import { createNetnsNetwork } from "./network/netns/netns-network.ts";
 import type { LookUp } from "./network/netns/resolver.ts";

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { Registry } from "../session/registry.ts";
 import { createDenialLog } from "./denial-log.ts";
 import type { Network } from "./network.ts";
-import { DENY_ALL } from "./policy.ts";
+import { DENY_ALL } from "../network-policy/policy.ts";
 
 interface Call {
   readonly signal: AbortSignal;

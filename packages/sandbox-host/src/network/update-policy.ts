@@ -6,7 +6,7 @@ import { assertActive } from "../session/phase.ts";
 import type { Receipts } from "../session/receipts.ts";
 import { inOrder, type Session, within } from "../session/session.ts";
 import type { Network } from "./network.ts";
-import { assertEnforceable, DENY_ALL, needsNetwork, type NetworkPolicy } from "./policy.ts";
+import { assertEnforceable, DENY_ALL, needsNetwork, type NetworkPolicy } from "../network-policy/policy.ts";
 
 export interface UpdatePolicyRequest {
   readonly idempotencyKey: string;

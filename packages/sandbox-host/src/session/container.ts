@@ -2,7 +2,7 @@ import { type Clock, randomToken, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import { untilAborted } from "../async/until-aborted.ts";
 import type { Network } from "../network/network.ts";
-import { DENY_ALL, needsNetwork } from "../network/policy.ts";
+import { DENY_ALL, needsNetwork } from "../network-policy/policy.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { HeadRef, Storage } from "../storage/storage.ts";
 import type { FreshHeads } from "./fresh-heads.ts";

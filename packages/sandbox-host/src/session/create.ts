@@ -2,7 +2,7 @@ import { newSessionId, parseSessionId, SandboxError } from "@turnbox/core";
 import type { Admission } from "../fleet/admission.ts";
 import type { Records } from "../record/records.ts";
 import type { SessionRow, SnapshotRow } from "../record/row.ts";
-import type { NetworkPolicy } from "../network/policy.ts";
+import type { NetworkPolicy } from "../network-policy/policy.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import type { Templates } from "../template/templates.ts";
 import { mayBeSnapshotId } from "../turn/snapshot-id.ts";

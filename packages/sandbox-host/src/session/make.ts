@@ -1,7 +1,7 @@
 import { type Clock, randomToken, type SessionId } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
 import type { ReceiptRow, SessionRow, Timing } from "../record/row.ts";
-import type { NetworkPolicy } from "../network/policy.ts";
+import type { NetworkPolicy } from "../network-policy/policy.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import type { BaseRef, Origin, Storage } from "../storage/storage.ts";
 import type { Reach } from "./crash-point.ts";

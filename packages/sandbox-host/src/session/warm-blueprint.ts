@@ -1,5 +1,5 @@
 import { newSessionId } from "@turnbox/core";
-import { DENY_ALL } from "../network/policy.ts";
+import { DENY_ALL } from "../network-policy/policy.ts";
 import type { BaseRef } from "../storage/storage.ts";
 import type { Blueprint } from "./make.ts";
 import type { WarmKind } from "./warm-member.ts";

@@ -1,4 +1,4 @@
-import { needsNetwork, type NetworkPolicy } from "../network/policy.ts";
+import { needsNetwork, type NetworkPolicy } from "../network-policy/policy.ts";
 import type { SessionRow } from "../record/row.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import type { BaseRef } from "../storage/storage.ts";

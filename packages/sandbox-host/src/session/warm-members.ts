@@ -1,7 +1,7 @@
 import { SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Network } from "../network/network.ts";
-import { DENY_ALL } from "../network/policy.ts";
+import { DENY_ALL } from "../network-policy/policy.ts";
 import type { Records } from "../record/records.ts";
 import type { ReceiptRow, SessionRow } from "../record/row.ts";
 import type { ContainerLimits, ExecSpec, Runtime } from "../runtime/runtime.ts";

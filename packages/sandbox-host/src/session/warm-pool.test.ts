@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "@jest/globals";
 import { createManualClock } from "@turnbox/core/testing";
-import type { NetworkPolicy } from "../network/policy.ts";
+import type { NetworkPolicy } from "../network-policy/policy.ts";
 import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
 
 const WARM = { warmSessions: 2, warmRefillDelay: 0, warmRefillRate: 1000 };

@@ -2,7 +2,7 @@ import { invalidArgument, newSessionId, parseSessionId, SandboxError, type Sessi
 import type { Admission } from "../fleet/admission.ts";
 import type { Records } from "../record/records.ts";
 import type { SessionRow, SnapshotRow } from "../record/row.ts";
-import type { NetworkPolicy } from "../network/policy.ts";
+import type { NetworkPolicy } from "../network-policy/policy.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import { boundLimits, boundTtl, type Ceilings } from "../session/ceilings.ts";
 import type { Made } from "../session/create.ts";
