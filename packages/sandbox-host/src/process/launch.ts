@@ -1,5 +1,5 @@
 import { type Clock, hasReason, randomToken, SandboxError } from "@turnbox/core";
-import type { Ports } from "../network/port/ports.ts";
+import type { Ports } from "../port-access/ports.ts";
 import type { Records } from "../record/records.ts";
 import type { ProcessRow, ReceiptRow } from "../record/row.ts";
 import type { Runtime, TerminalSize } from "../runtime/runtime.ts";

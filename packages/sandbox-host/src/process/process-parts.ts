@@ -1,6 +1,6 @@
 import type { Clock } from "@turnbox/core";
 import type { Logger } from "pino";
-import type { Ports } from "../network/port/ports.ts";
+import type { Ports } from "../port-access/ports.ts";
 import type { Records } from "../record/records.ts";
 import type { FileWorkers } from "../file/workers.ts";
 import type { Runtime } from "../runtime/runtime.ts";

@@ -8,7 +8,7 @@ import type { Admission } from "../fleet/admission.ts";
 import type { Fence } from "../fleet/fence.ts";
 import type { Health } from "../health/health.ts";
 import type { Network } from "../network/network.ts";
-import type { Ports } from "../network/port/ports.ts";
+import type { Ports } from "../port-access/ports.ts";
 import type { UpdateNetworkPolicy } from "../network/update-policy.ts";
 import type { ProcessParts } from "../process/process-parts.ts";
 import type { Records } from "../record/records.ts";

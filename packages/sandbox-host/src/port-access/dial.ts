@@ -1,9 +1,9 @@
 import { Duplex } from "node:stream";
 import { SandboxError } from "@turnbox/core";
-import type { Runtime } from "../../runtime/runtime.ts";
-import type { Session } from "../../session/session.ts";
-import { shareKeyOf } from "../../session/share-key.ts";
-import { Shares } from "../../share/shares.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { Session } from "../session/session.ts";
+import { shareKeyOf } from "../session/share-key.ts";
+import { Shares } from "../share/shares.ts";
 
 /** Opens a connection to a port inside a session, at its loopback. A port where nobody listens ends it at once. */
 export type Dial = (session: Session, port: number, call: { readonly signal: AbortSignal }) => Promise<Duplex>;

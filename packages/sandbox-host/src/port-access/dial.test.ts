@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "@jest/globals";
-import type { Execution, Runtime } from "../../runtime/runtime.ts";
-import type { Session } from "../../session/session.ts";
+import type { Execution, Runtime } from "../runtime/runtime.ts";
+import type { Session } from "../session/session.ts";
 import { createDial } from "./dial.ts";
 
 const CALL = { signal: new AbortController().signal };
