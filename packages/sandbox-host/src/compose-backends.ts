@@ -19,7 +19,7 @@ import { createLookUp } from "./network/netns/look-up.ts";
 import { createNetnsNetwork } from "./network/netns/netns-network.ts";
 import type { LookUp } from "./network/netns/resolver.ts";
 import type { Network } from "./network/network.ts";
-import { createNetworkedRuntime } from "./network/networked-runtime.ts";
+import { createNetworkedRuntime } from "./container/networked-runtime.ts";
 import { withSharedLooks } from "./network/shared-network.ts";
 import { createNoNetwork } from "./network/none/no-network.ts";
 import type { PrepareRoot } from "./runtime/gvisor/context.ts";

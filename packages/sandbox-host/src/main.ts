@@ -8,7 +8,7 @@ import { composeBackends } from "./compose-backends.ts";
 import { crashFile, explainConfig, loadConfig, systemPath } from "./config.ts";
 import { examine } from "./doctor/examine.ts";
 import { countExternalMemory } from "./external-memory.ts";
-import { rebuildRecords } from "./record/rebuild.ts";
+import { rebuildRecords } from "./recovery/rebuild.ts";
 import { openRecords } from "./record/records.ts";
 import { serve } from "./serve.ts";
 import { MAX_TEMPLATE_ENTRIES } from "./template/archive.ts";

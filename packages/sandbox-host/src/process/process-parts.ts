@@ -5,7 +5,7 @@ import type { Records } from "../record/records.ts";
 import type { FileWorkers } from "../file/workers.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Activity } from "../session/activity.ts";
-import type { Containers } from "../session/container.ts";
+import type { Containers } from "../container/container.ts";
 import type { SessionEvents } from "../session/events.ts";
 import type { Receipts } from "../session/receipts.ts";
 import type { Registry } from "../session/registry.ts";

@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { Records } from "../record/records.ts";
 import type { ProcessEnd, ProcessRow } from "../record/row.ts";
 import type { ProcessLife, Runtime } from "../runtime/runtime.ts";
-import type { Containers } from "../session/container.ts";
+import type { Containers } from "../container/container.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Session } from "../session/session.ts";
 import { createJournal, LOCAL_OUTPUT } from "./journal.ts";

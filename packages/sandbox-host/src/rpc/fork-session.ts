@@ -3,7 +3,7 @@ import { parseKey, parseLabels, parseResources, parseVariables, SandboxError } f
 import { principalOf } from "@turnbox/core/server";
 import { ForkSessionRequestSchema, type SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { checkCeilings } from "../session/ceilings.ts";
-import { findMade } from "../session/create.ts";
+import { findMade } from "../lifecycle/create.ts";
 import type { ForkedChild } from "../turn/fork.ts";
 import { forkRights } from "../turn/fork-rights.ts";
 import { canonicalRequest } from "./canonical.ts";

@@ -1,7 +1,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import { invalidArgument, parseEnum } from "@turnbox/core";
 import { Admission, type HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
-import type { AdmissionState } from "../fleet/admission.ts";
+import type { AdmissionState } from "../cordon/cordon.ts";
 import { EPOCH_HEADER, parseEpoch } from "./fence-interceptor.ts";
 import type { Host } from "./host.ts";
 

@@ -1,6 +1,6 @@
 import { coversTenant, type Principal, SandboxError, type SessionId } from "@turnbox/core";
 import type { SessionRow } from "../record/row.ts";
-import { EnvironmentRoom } from "./environment-room.ts";
+import { EnvironmentRoom } from "./environment-budget.ts";
 import type { SessionEvents } from "./events.ts";
 import type { Session } from "./session.ts";
 

@@ -9,7 +9,7 @@ import type { SessionRow, SnapshotRow } from "../record/row.ts";
 import { createFakeMachine, createFakeRuntime, type FakeRuntime } from "../runtime/fake/fake-runtime.ts";
 import { createFakeStorage, type FakeStorage } from "../storage/fake/fake-storage.ts";
 import { type Activity, createActivity } from "./activity.ts";
-import { type Containers, createContainers } from "./container.ts";
+import { type Containers, createContainers } from "../container/container.ts";
 import { createSessionEvents, type SessionEvents } from "./events.ts";
 import { createReceipts, type Receipts } from "./receipts.ts";
 import { createRegistry, type Registry } from "./registry.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { SandboxError } from "@turnbox/core";
 import { HOME, SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
-import type { PauseRequest } from "./pause.ts";
+import type { PauseRequest } from "../lifecycle/pause.ts";
 import type { Session } from "./session.ts";
 
 const BROKEN = new SandboxError("STORAGE_UNAVAILABLE", "broken by the test");

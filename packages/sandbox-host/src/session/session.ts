@@ -7,7 +7,7 @@ import type { SessionEvents } from "./events.ts";
 import { createGate, type Gate } from "./gate.ts";
 import { assertActive, assertTransition } from "./phase.ts";
 import { createSerial, type Serial } from "../async/serial.ts";
-import { createWrites, type Writes } from "./writes.ts";
+import { createWrites, type Writes } from "./dirty-flag.ts";
 
 /**
  * A session of this host: its row, and what lives only in memory. The row is replaced, never changed in place, and only

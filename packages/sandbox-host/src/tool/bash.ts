@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { invalidArgument } from "@turnbox/core";
 import type { Session } from "../session/session.ts";
 import { DEFAULT_BASH_TIMEOUT_MS } from "./bash-tool.ts";
-import { environmentOf } from "./environment.ts";
+import { environmentOf } from "../session/environment.ts";
 import { NotStarted } from "./ledger.ts";
 import type { Parameters } from "./parameters.ts";
 import type { ToolResult } from "./result.ts";

@@ -2,7 +2,7 @@ import { hasReason } from "@turnbox/core";
 import type { ReceiptRow, SessionRow, SnapshotRow } from "../record/row.ts";
 import type { Reach } from "../session/crash-point.ts";
 import type { Intents } from "../session/intent.ts";
-import { changingMarks } from "../session/place-marks.ts";
+import { changingMarks } from "../session/session-marks.ts";
 import { type Session, within } from "../session/session.ts";
 import type { Storage } from "../storage/storage.ts";
 

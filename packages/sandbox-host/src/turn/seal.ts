@@ -5,7 +5,7 @@ import type { Reach } from "../session/crash-point.ts";
 import type { Intents } from "../session/intent.ts";
 import { type Session, within } from "../session/session.ts";
 import type { HeadRef, Storage } from "../storage/storage.ts";
-import { newSnapshotId, nextSnapshotName } from "./snapshot-id.ts";
+import { newSnapshotId, nextSnapshotName } from "../record/snapshot-id.ts";
 import { snapshotMarks } from "./snapshot-marks.ts";
 
 interface Call {

@@ -16,7 +16,7 @@ import { superviseExecution } from "../execution/supervise-execution.ts";
 import { withinStopLimit } from "../execution/within-stop-limit.ts";
 import type { ContainerLimits, ContainerSpec, Execution, ExecSpec, Runtime } from "../runtime.ts";
 import { bootContainer, removeContainer } from "./boot.ts";
-import { createBoots } from "./boots.ts";
+import { createBoots } from "./boot-load.ts";
 import { cgroupOf, type GvisorContext, liveState, type PrepareRoot, runsc } from "./context.ts";
 import { createDeaths, isDead, noteDeath } from "./deaths.ts";
 import { checkSpec, recordProcess, type StartedProcess, startProcess } from "./exec.ts";

@@ -1,5 +1,5 @@
 import type { Session } from "../../session/session.ts";
-import { environmentOf } from "../environment.ts";
+import { environmentOf } from "../../session/environment.ts";
 import type { CommandCall, RunCommand } from "../run-command.ts";
 import type { Parameters } from "../parameters.ts";
 import type { ToolResult } from "../result.ts";

@@ -1,0 +1,170 @@
+import { describe, expect, it } from "@jest/globals";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { SettleIntent } from "../session/intent.ts";
+import type { Reaper } from "../lifecycle/remove.ts";
+import { recoverSessions } from "./recover.ts";
+import { createRegistry, type Registry } from "../session/registry.ts";
+import { CALL, createRig, type Rig, snapshotOf } from "../session/rig.suite.ts";
+import type { Session } from "../session/session.ts";
+
+const BOOT = "this-boot";
+const nothing: SettleIntent = () => Promise.resolve();
+
+const CREATING = { phase: { kind: "creating" } } as const;
+
+/** A session that stands ready, booted. */
+async function standing(rig: Rig, more: { readonly readyIn?: string } = { readyIn: BOOT }): Promise<Session> {
+  const container = rig.containers.newId();
+  const session = await rig.add({ phase: { kind: "creating", ...more }, container });
+  await rig.containers.boot(session, { head: session.head, id: container }, CALL);
+  return session;
+}
+
+/** What a restart does on the records and files of the rig, with a registry of its own. */
+async function restart(
+  rig: Rig,
+  more: {
+    readonly runtime?: Runtime;
+    readonly settle?: SettleIntent;
+    /** Called when sessions are served, before anything of them was looked at. */
+    readonly onServed?: (registry: Registry) => void;
+  } = {},
+) {
+  const registry = createRegistry({ maxSessions: 0, events: rig.events });
+  const removed: Session[] = [];
+  const reaper: Reaper = {
+    remove: (session) => void removed.push(session),
+    pending: () => [],
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+  const recovery = await recoverSessions(
+    { ...rig, settle: nothing, bootId: BOOT, composed: Promise.resolve(), ...more, registry, reaper },
+    CALL,
+  );
+  more.onServed?.(registry);
+  return { ...(await recovery.done), ready: recovery.ready, registry, removed };
+}
+
+describe("recoverSessions", () => {
+  it("leaves sessions to the pool that stand ready in this boot on files that are there, and removes other unfinished ones", async () => {
+    await using rig = await createRig();
+    const [ready, lost] = [await standing(rig), await standing(rig)];
+    const others = [await standing(rig, { readyIn: "another-boot" }), await standing(rig, {}), await rig.add(CREATING)];
+    await rig.records.call("noteLostHeads", [lost.head]);
+    const { registry, removed, quarantined, ready: left } = await restart(rig);
+    expect(left.map(({ token }) => token)).toEqual([ready.row.token]);
+    expect(removed.map(({ row }) => row.id)).toEqual([lost, ...others].map(({ row }) => row.id));
+    expect(registry.find(ready.row.id)).toBeUndefined();
+    expect(quarantined).toEqual([]);
+    expect(await rig.runtime.list(CALL)).toContain(ready.row.container);
+  });
+
+  it("quarantines files without a record, and knows husks for what they are", async () => {
+    await using rig = await createRig();
+    const [husk, stray, kept] = [await rig.add(), await rig.add(), await rig.add()];
+    const { id: sessionId, token, tenant } = husk.row;
+    await rig.records.call("becomeHusk", { token, sessionId, tenant, sinceMs: 1 });
+    await rig.records.call("deleteSession", stray.row.token);
+    const { quarantined, registry } = await restart(rig);
+    expect(quarantined).toEqual([stray.row.token]);
+    expect(registry.all().map(({ row }) => row.id)).toEqual([kept.row.id]);
+    expect(await rig.storage.inventory(CALL)).toHaveLength(3);
+  });
+
+  it("names snapshots that are gone, keeps their records, and brings the session back", async () => {
+    await using rig = await createRig();
+    const session = await rig.add();
+    for (const id of ["x1", "x2"]) await rig.seal(session, id);
+    await rig.storage.destroySnapshot({ token: session.row.token, name: "nx1" }, CALL);
+    const { registry } = await restart(rig);
+    expect(registry.find(session.row.id)?.row.phase.kind).toBe("active");
+    expect(rig.logged).toContainEqual(expect.objectContaining({ level: "error", missing: ["nx1"] }));
+    expect(await rig.records.call("listSnapshots", session.row.token)).toHaveLength(2);
+  });
+
+  it("does not miss a snapshot whose removal was cut off and is ended now", async () => {
+    await using rig = await createRig();
+    const session = await rig.add();
+    await rig.seal(session, "x1");
+    const { token } = session.row;
+    await rig.storage.destroySnapshot({ token, name: "nx1" }, CALL);
+    await rig.records.call("beginIntent", { kind: "drop", token, snapshotId: "x1", name: "nx1", receipt: null });
+    await restart(rig, {
+      settle: (again) => again.commit((row) => row, { dropped: "x1", intent: "end" }),
+    });
+    expect(rig.logged.filter(({ level }) => level === "error")).toEqual([]);
+  });
+
+  it("marks a session as failed whose unfinished operation cannot be ended, and remembers it", async () => {
+    await using rig = await createRig();
+    const session = await rig.add();
+    const { token } = session.row;
+    const snapshot = snapshotOf("x1", session.row);
+    await rig.records.call("beginIntent", { kind: "seal", token, snapshot, receipt: null });
+    const { registry } = await restart(rig, { settle: () => Promise.reject(new Error("not now")) });
+    const again = registry.find(session.row.id);
+    expect(again?.row.phase).toEqual({ kind: "failed", message: "not now" });
+    expect(again?.leftover).toMatchObject({ kind: "seal" });
+  });
+
+  it("takes up what was being made or removed as removals", async () => {
+    await using rig = await createRig();
+    await rig.add({ phase: { kind: "creating" } });
+    await rig.add({ phase: { kind: "destroying", sinceMs: 1 } });
+    const { removed } = await restart(rig);
+    expect(removed.map(({ row }) => row.phase.kind)).toEqual(["destroying", "destroying"]);
+  });
+
+  it("lets nothing run in a container before what an earlier service ran there has been ended", async () => {
+    await using rig = await createRig();
+    const { row } = await rig.add();
+    const ensured = await rig.containers.ensure(rig.registry.find(row.id)!, CALL);
+    const order: string[] = [];
+    let finding: Promise<unknown> = Promise.resolve();
+    const runtime: Runtime = {
+      ...rig.runtime,
+      quiesce: async () => {
+        // Long enough for a tool to get ahead, if it did not wait.
+        for (let round = 0; round < 50; round += 1) await new Promise((resolve) => void setImmediate(resolve));
+        order.push("ended");
+      },
+    };
+    await restart(rig, {
+      runtime,
+      onServed: (registry) => {
+        const session = registry.find(row.id)!;
+        finding = rig.containers.ensure(session, CALL).then((id) => order.push(id));
+      },
+    });
+    await finding;
+    expect(order).toEqual(["ended", ensured]);
+  });
+
+  it("looks into containers, a few at a time, and asks nothing about sessions without one", async () => {
+    await using rig = await createRig();
+    for (let count = 0; count < 20; count += 1) await rig.add({ container: `c${count}` });
+    for (let count = 0; count < 180; count += 1) await rig.add();
+    let [now, most, asked] = [0, 0, 0];
+    const refuse = (): never => {
+      throw new Error("nobody asks for this");
+    };
+    const runtime: Runtime = {
+      ...rig.runtime,
+      quiesce: async () => {
+        now += 1;
+        asked += 1;
+        most = Math.max(most, now);
+        await new Promise((resolve) => void setImmediate(resolve));
+        now -= 1;
+      },
+      liveness: refuse,
+      exec: refuse,
+      start: refuse,
+    };
+    const startedMs = performance.now();
+    const { registry } = await restart(rig, { runtime });
+    expect(performance.now() - startedMs).toBeLessThan(10_000);
+    expect(registry.size).toBe(200);
+    expect({ asked, most }).toEqual({ asked: 20, most: 8 });
+  });
+});
