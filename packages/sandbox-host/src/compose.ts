@@ -5,7 +5,7 @@ import { createChildCommandRunner, loadOrCreateHomeToken, type Log, SandboxError
 import { type BackendOptions, type Backends, composeBackends } from "./compose-backends.ts";
 import { createChangeFiles } from "./file/change-files.ts";
 import { createSessionFiles } from "./file/session-files.ts";
-import { createAdmission } from "./cordon/cordon.ts";
+import { createCordon } from "./cordon/cordon.ts";
 import { createFence } from "./cordon/fence.ts";
 import { DataSpace } from "./health/data-space.ts";
 import { createHealth } from "./health/health.ts";
@@ -24,19 +24,19 @@ import type { Runtime } from "./runtime/runtime.ts";
 import { createActivity } from "./session/activity.ts";
 import { atMost } from "./async/at-most.ts";
 import { createContainers } from "./container/container.ts";
-import { PASS_ON, type Reach } from "./session/crash-point.ts";
+import { PASS_ON, type CrashPointHook } from "./session/crash-point.ts";
 import { createCreateSession } from "./lifecycle/create.ts";
 import { createDestroySession } from "./lifecycle/destroy.ts";
 import { createSessionEvents } from "./session/events.ts";
 import { createExpiry } from "./lifecycle/expire.ts";
 import { createExtendSession } from "./lifecycle/extend.ts";
-import { createFreshHeads } from "./container/recent-mounts.ts";
+import { createRecentMounts } from "./container/recent-mounts.ts";
 import { createHusks } from "./lifecycle/husk.ts";
 import { createIntents } from "./session/intent.ts";
-import { startKeeper } from "./recovery/background.ts";
+import { startBackground } from "./recovery/background.ts";
 import { createMaker } from "./lifecycle/make.ts";
 import { createPauseSession, createResumeSession } from "./lifecycle/pause.ts";
-import { createReaper } from "./lifecycle/remove.ts";
+import { createRemovals } from "./lifecycle/remove.ts";
 import { ReceiptBounds } from "./session/receipt-bounds.ts";
 import { createReceipts } from "./session/receipts.ts";
 import { recoverSessions } from "./recovery/recover.ts";
@@ -84,7 +84,7 @@ export interface HostOptions extends BackendOptions {
   /** Which boot of the machine this is; the kernel's word unless given. */
   readonly bootId?: string;
   /** Hears of the places in operations where a crash makes a difference. */
-  readonly reach?: Reach;
+  readonly reach?: CrashPointHook;
 }
 
 /** How long a stop waits for operations that were told to stop. */
@@ -146,12 +146,12 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     host: { count: config.maxReceiptsTotal, bytes: config.receiptTotal },
   });
   const receipts = createReceipts({ records, clock, bounds: receiptBounds });
-  const fresh = createFreshHeads(clock);
-  const containers = createContainers({ storage, runtime, network, fresh, clock, log });
+  const recentMounts = createRecentMounts(clock);
+  const containers = createContainers({ storage, runtime, network, recentMounts, clock, log });
   const activity = createActivity({ clock });
   const husks = createHusks({ records, storage, log });
   await husks.load();
-  const reaper = createReaper({ registry, records, storage, containers, runtime, husks, clock, log, reach });
+  const removals = createRemovals({ registry, records, storage, containers, runtime, husks, clock, log, reach });
   const templates = createTemplates({
     storage,
     runner,
@@ -164,7 +164,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     storage,
     dataSpace,
     registry,
-    reaper,
+    removals,
     husks,
     clock,
     warnThreshold: config.poolSpaceWarnThreshold,
@@ -178,12 +178,12 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const machine = { cpus: availableParallelism(), memoryBytes: totalmem() };
   const ceilings = sessionCeilings(config, { ...machine, poolBytes: sizeBytes === 0 ? undefined : sizeBytes });
   const defaults = sessionDefaults(config, ceilings);
-  const [admission, fence] = await Promise.all([createAdmission({ records }), createFence({ records })]);
+  const [cordon, fence] = await Promise.all([createCordon({ records }), createFence({ records })]);
   const settle = createSettleIntent({ records, storage, runtime, log });
   const intents = createIntents({ records, settle, log });
   const sources = options.miniSources ?? { busybox: "/bin/busybox", bash: "/bin/bash-static" };
   const composing = Promise.withResolvers<undefined>();
-  const recovering = { registry, records, events, storage, runtime, reaper, settle, clock, log };
+  const recovering = { registry, records, events, storage, runtime, removals, settle, clock, log };
   const [recovery] = await Promise.all([
     recoverSessions({ ...recovering, bootId: boot.bootId, composed: composing.promise }, call),
     templates.build(MINI, (directory) => fillMini(directory, { sources, runner, ...call }), call),
@@ -210,15 +210,15 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     storage,
     sealing,
     retention,
-    admission,
+    cordon,
     assertRoom,
     ceilings,
     log,
     reach,
   };
-  const destroySession = createDestroySession({ records, reaper, clock, reach });
+  const destroySession = createDestroySession({ records, removals, clock, reach });
   const space = createSpace({ storage, activity, clock });
-  const maker = createMaker({ registry, records, events, storage, space, fresh, clock, destroySession, reach });
+  const maker = createMaker({ registry, records, events, storage, space, recentMounts, clock, destroySession, reach });
   const parts = { maker, registry, records, storage, events, containers, runtime, network, health, templates };
   const start = { ...parts, defaults, config, left: recovery.ready, recovered, bootId: boot.bootId, reach, clock, log };
   const warm = startWarmPool(start, call);
@@ -259,7 +259,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   });
   const calls = { ledger: createLedger({ records, results, clock }), outputs, running: createRunningCalls() };
   const stopping = new AbortController();
-  const keeper = startKeeper({
+  const background = startBackground({
     registry,
     records,
     storage,
@@ -335,7 +335,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     receipts,
     templates,
     health,
-    admission,
+    cordon,
     fence,
     files: sessionFiles,
     changeFiles: createChangeFiles({ activity }),
@@ -348,7 +348,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
       templates,
       maker,
       warm,
-      admission,
+      cordon,
       assertRoom,
       reach,
     }),
@@ -382,20 +382,20 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     abandon: async () => {
       await processes.abandon();
       await warm.abandon();
-      await Promise.all([keeper[Symbol.asyncDispose](), reaper[Symbol.asyncDispose]()]);
+      await Promise.all([background[Symbol.asyncDispose](), removals[Symbol.asyncDispose]()]);
       await Promise.all([ports[Symbol.asyncDispose](), networkWatch[Symbol.asyncDispose]()]);
       await Promise.all([fileWorkers[Symbol.asyncDispose](), outputs[Symbol.asyncDispose]()]);
       await records[Symbol.asyncDispose]();
     },
     [Symbol.asyncDispose]: async () => {
       stopping.abort(new SandboxError("SHUTTING_DOWN", "the host is stopping"));
-      await keeper[Symbol.asyncDispose]();
+      await background[Symbol.asyncDispose]();
       await processes.close();
       await atMost(clock, SETTLE_MS, warm[Symbol.asyncDispose]());
       const idle = Promise.all(registry.all().map(({ serial }) => serial.idle()));
       const settled = await atMost(clock, SETTLE_MS, idle);
       await atMost(clock, SETTLE_MS, Promise.all(registry.all().map((session) => containers.settled(session))));
-      await reaper[Symbol.asyncDispose]();
+      await removals[Symbol.asyncDispose]();
       await Promise.all([ports[Symbol.asyncDispose](), networkWatch[Symbol.asyncDispose]()]);
       await Promise.all([fileWorkers[Symbol.asyncDispose](), outputs[Symbol.asyncDispose]()]);
       await atMost(clock, SETTLE_MS, runtime.close({ signal: AbortSignal.timeout(SETTLE_MS) }));

@@ -5,7 +5,7 @@ import type { Network } from "../network/network.ts";
 import { DENY_ALL, needsNetwork } from "../network-policy/policy.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { HeadRef, Storage } from "../storage/storage.ts";
-import type { FreshHeads } from "./recent-mounts.ts";
+import type { RecentMounts } from "./recent-mounts.ts";
 import type { Session } from "../session/session.ts";
 
 /** Container ids are of one fixed length: runsc matches ids by prefix. */
@@ -67,7 +67,7 @@ export function createContainers(deps: {
   /** Containers take their networks with them when they end. */
   readonly network: Network;
   /** Heads that need no look before the first boot; absent, all do. */
-  readonly fresh?: Pick<FreshHeads, "take">;
+  readonly recentMounts?: Pick<RecentMounts, "take">;
   readonly clock: Clock;
   readonly log: Logger;
 }): Containers {
@@ -80,7 +80,7 @@ export function createContainers(deps: {
 
   const boot: Containers["boot"] = async (session, at, call) => {
     const { head, id, path: mounted, network: wanted, awaited } = at;
-    const path = mounted ?? deps.fresh?.take(head) ?? (await storage.mountHead(head, call)).path;
+    const path = mounted ?? deps.recentMounts?.take(head) ?? (await storage.mountHead(head, call)).path;
     const { limits, networkPolicy } = session.row;
     const attached =
       wanted === "always" || needsNetwork(networkPolicy)

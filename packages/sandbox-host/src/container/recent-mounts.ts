@@ -5,7 +5,7 @@ import type { Head, HeadRef } from "../storage/storage.ts";
  * Heads that were mounted a moment ago, when they were made: the first boot on one need not have the storage look at it
  * again. Each is told of once, so a boot that fails is followed by one that looks.
  */
-export interface FreshHeads {
+export interface RecentMounts {
   note(head: Head): void;
   /** Where the head is mounted, if it was made so lately that it is known. */
   take(head: HeadRef): string | undefined;
@@ -14,7 +14,7 @@ export interface FreshHeads {
 /** A daemon that dies in that time is found out by the boot. */
 const FRESH_MS = 5000;
 
-export function createFreshHeads(clock: Clock): FreshHeads {
+export function createRecentMounts(clock: Clock): RecentMounts {
   const made = new Map<string, { readonly path: string; readonly untilMs: number }>();
   const forgetOld = (): void => {
     // In the order of their making.

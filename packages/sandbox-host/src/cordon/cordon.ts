@@ -7,7 +7,7 @@ import { staleEpoch } from "./fence.ts";
 export type AdmissionState = "open" | "closed";
 
 /** Whether new sessions are let in, as the fleet said last. Sessions that are there go on either way. */
-export interface Admission {
+export interface Cordon {
   readonly state: AdmissionState;
   /** Lets a session in that is about to be made; dispose when it is made or not. Throws `HOST_CORDONED` while closed. */
   enter(): Disposable;
@@ -21,7 +21,7 @@ export interface Admission {
   ): Promise<void>;
 }
 
-export async function createAdmission({ records }: { readonly records: Records }): Promise<Admission> {
+export async function createCordon({ records }: { readonly records: Records }): Promise<Cordon> {
   let state: AdmissionState = (await records.call("findFact", ADMISSION)) === "closed" ? "closed" : "open";
   const underWay = new Set<Promise<undefined>>();
   return {

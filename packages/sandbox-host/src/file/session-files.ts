@@ -1,6 +1,5 @@
 import { hasReason, type SandboxError } from "@turnbox/core";
-import type { Session } from "../session/session.ts";
-import { shareKeyOf } from "../session/share-key.ts";
+import { type Session, shareKeyOf } from "../session/session.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { JobRun } from "./job-run.ts";
 import type { OperationName, OutputOf } from "./operation.ts";

@@ -1,6 +1,6 @@
 import { type Clock, SandboxError } from "@turnbox/core";
 import type { Husks } from "../lifecycle/husk.ts";
-import type { Reaper, Removal } from "../lifecycle/remove.ts";
+import type { Removals, Removal } from "../lifecycle/remove.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Storage, StorageStatus } from "../storage/storage.ts";
 import type { DataSpace } from "./data-space.ts";
@@ -55,14 +55,14 @@ interface Verdict {
 export function createHealth(deps: {
   readonly storage: Storage;
   readonly registry: Registry;
-  readonly reaper: Reaper;
+  readonly removals: Removals;
   readonly husks: Pick<Husks, "all">;
   readonly clock: Clock;
   readonly dataSpace: Pick<DataSpace, "assertRoom" | "judge">;
   readonly warnThreshold: number;
   readonly critThreshold: number;
 }): Health {
-  const { storage, registry, reaper, husks, clock, dataSpace } = deps;
+  const { storage, registry, removals, husks, clock, dataSpace } = deps;
   const startedMs = clock.monotonicMs();
   let cached: { readonly atMs: number; readonly status: Promise<StorageStatus> } | undefined;
   let quarantined: readonly string[] = [];
@@ -115,7 +115,7 @@ export function createHealth(deps: {
         activeTools: sessions.reduce((sum, { gate }) => sum + gate.inFlight, 0),
         uptimeMs: clock.monotonicMs() - startedMs,
         errors: [...[found.error, data.error].filter((error) => error !== null), ...inWords(counts)],
-        removals: reaper.pending(),
+        removals: removals.pending(),
       };
     },
     assertRoom: async ({ signal }) => {

@@ -1,17 +1,16 @@
 import { newSessionId, parseSessionId, SandboxError } from "@turnbox/core";
-import type { Admission } from "../cordon/cordon.ts";
+import type { Cordon } from "../cordon/cordon.ts";
 import type { Records } from "../record/records.ts";
-import type { SessionRow, SnapshotRow } from "../record/row.ts";
+import type { ReceiptRow, SessionRow, SnapshotRow } from "../record/row.ts";
 import type { NetworkPolicy } from "../network-policy/policy.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import type { Templates } from "../template/templates.ts";
 import { mayBeSnapshotId } from "../record/snapshot-id.ts";
-import type { Reach } from "../session/crash-point.ts";
+import type { CrashPointHook } from "../session/crash-point.ts";
 import type { Blueprint, Maker, TimePolicy } from "./make.ts";
 import type { Receipts } from "../session/receipts.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Session } from "../session/session.ts";
-import type { WarmPool } from "../warm/pool.ts";
 
 export interface CreateRequest {
   readonly tenant: string;
@@ -36,6 +35,16 @@ interface Call {
   readonly signal: AbortSignal;
 }
 
+/** Sessions that were made before a create asks for one. */
+export interface ReadySessions {
+  /** Makes one of them into this session, usable with one commit. Undefined if none is ready that fits. */
+  provide(
+    wanted: Blueprint,
+    receiptOf: (row: SessionRow) => ReceiptRow | undefined,
+    call: Call,
+  ): Promise<SessionRow | undefined>;
+}
+
 /**
  * Makes a session. Id and capacity are taken in one step before anything is made; the row is durable as `creating` before
  * the files are; any failure unwinds everything in reverse. A crash in between is undone at the next start.
@@ -48,11 +57,11 @@ export function createCreateSession(deps: {
   readonly receipts: Receipts;
   readonly templates: Templates;
   readonly maker: Maker;
-  readonly warm: Pick<WarmPool, "provide">;
-  readonly admission: Pick<Admission, "enter">;
+  readonly warm: ReadySessions;
+  readonly cordon: Pick<Cordon, "enter">;
   /** Throws `POOL_FULL` where the pool takes no new sessions. */
   readonly assertRoom: (call: Call) => Promise<void>;
-  readonly reach: Reach;
+  readonly reach: CrashPointHook;
 }): CreateSession {
   const { registry, records, receipts, templates, maker, reach } = deps;
 
@@ -61,7 +70,7 @@ export function createCreateSession(deps: {
     const made = await receipts.once<Made>(keyed, async (receiptOf) => {
       const id = request.sessionId === "" ? newSessionId() : parseSessionId(request.sessionId);
       return await fromBase(request, call, async (source) => {
-        using _entry = deps.admission.enter();
+        using _entry = deps.cordon.enter();
         await deps.assertRoom(call);
         using _place = registry.reserve(id, request.env);
         const { time, ports, networkPolicy, tenant, labels, env, limits, quotaBytes } = request;

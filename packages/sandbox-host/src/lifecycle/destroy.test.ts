@@ -7,12 +7,12 @@ it("answers a second destroy also where the session was forgotten in between, an
   await using rig = await createRig();
   const session = await rig.add();
   const removed: Session[] = [];
-  const reaper = {
+  const removals = {
     remove: (one: Session) => void removed.push(one),
     pending: () => [],
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
-  const destroySession = createDestroySession({ ...rig, reaper, reach: () => Promise.resolve() });
+  const destroySession = createDestroySession({ ...rig, removals, reach: () => Promise.resolve() });
   await destroySession(session);
   await rig.records.call("deleteSession", session.row.token);
   const receipt = { scope: "s", key: "k", payloadHash: "h", result: "null", atMs: 1 };

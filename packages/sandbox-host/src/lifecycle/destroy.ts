@@ -1,8 +1,8 @@
 import type { Clock } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
 import type { ReceiptRow } from "../record/row.ts";
-import type { Reach } from "../session/crash-point.ts";
-import type { Reaper } from "./remove.ts";
+import type { CrashPointHook } from "../session/crash-point.ts";
+import type { Removals } from "./remove.ts";
 import { DESTROYED, type Session } from "../session/session.ts";
 
 /**
@@ -13,9 +13,9 @@ export type DestroySession = (session: Session, receipt?: ReceiptRow) => Promise
 
 export function createDestroySession(deps: {
   readonly records: Records;
-  readonly reaper: Reaper;
+  readonly removals: Removals;
   readonly clock: Clock;
-  readonly reach: Reach;
+  readonly reach: CrashPointHook;
 }): DestroySession {
   return async (session, receipt) => {
     if (session.row.phase.kind === "destroying") {
@@ -32,6 +32,6 @@ export function createDestroySession(deps: {
     // Whoever works for the session stops; the container, and with it every tool, ends in the removal.
     session.gate.close("SESSION_DESTROYING");
     session.lifetime.abort(DESTROYED);
-    deps.reaper.remove(session);
+    deps.removals.remove(session);
   };
 }

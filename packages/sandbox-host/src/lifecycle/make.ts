@@ -4,11 +4,11 @@ import type { ReceiptRow, SessionRow, Timing } from "../record/row.ts";
 import type { NetworkPolicy } from "../network-policy/policy.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import type { BaseRef, Origin, Storage } from "../storage/storage.ts";
-import type { Reach } from "../session/crash-point.ts";
+import type { CrashPointHook } from "../session/crash-point.ts";
 import type { DestroySession } from "./destroy.ts";
 import type { SessionEvents } from "../session/events.ts";
-import type { FreshHeads } from "../container/recent-mounts.ts";
-import { placeMarks } from "../session/session-marks.ts";
+import type { RecentMounts } from "../container/recent-mounts.ts";
+import { sessionMarks } from "../session/session-marks.ts";
 import type { Registry } from "../session/registry.ts";
 import { createSession, type Session } from "../session/session.ts";
 import type { Space } from "../session/space.ts";
@@ -68,10 +68,10 @@ export function createMaker(deps: {
   readonly storage: Storage;
   readonly space: Pick<Space, "begin">;
   /** Told of the heads that are made. */
-  readonly fresh: Pick<FreshHeads, "note">;
+  readonly recentMounts: Pick<RecentMounts, "note">;
   readonly clock: Clock;
   readonly destroySession: DestroySession;
-  readonly reach: Reach;
+  readonly reach: CrashPointHook;
 }): Maker {
   const { registry, records, events, storage, clock, reach } = deps;
 
@@ -106,13 +106,13 @@ export function createMaker(deps: {
           {
             token: row.token,
             origin: blueprint.origin,
-            marks: placeMarks(row),
+            marks: sessionMarks(row),
             ...(blueprint.quotaBytes === null ? {} : { quotaBytes: blueprint.quotaBytes }),
             ...(blueprint.refquotaBytes === null ? {} : { refquotaBytes: blueprint.refquotaBytes }),
           },
           call,
         );
-        deps.fresh.note(head);
+        deps.recentMounts.note(head);
         await reach("create.files_made");
         return { ...row, refquotaBytes: head.refquotaBytes ?? null };
       } catch (thrown) {

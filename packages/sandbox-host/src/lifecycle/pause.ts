@@ -2,7 +2,7 @@ import type { Clock } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Containers } from "../container/container.ts";
-import type { Reach } from "../session/crash-point.ts";
+import type { CrashPointHook } from "../session/crash-point.ts";
 import { assertGeneration } from "../session/generation.ts";
 import type { Intents } from "../session/intent.ts";
 import { assertActive } from "../session/phase.ts";
@@ -42,7 +42,7 @@ interface Deps {
   readonly intents: Intents;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly reach: Reach;
+  readonly reach: CrashPointHook;
 }
 
 /** How long killed tools may take to end. */

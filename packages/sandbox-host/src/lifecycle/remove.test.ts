@@ -1,6 +1,6 @@
 import { expect, it } from "@jest/globals";
 import { createHusks } from "./husk.ts";
-import { createReaper } from "./remove.ts";
+import { createRemovals } from "./remove.ts";
 import { createRig } from "../session/rig.suite.ts";
 
 it("removes a few sessions at a time, however many are destroyed at once, and all of them in the end", async () => {
@@ -16,14 +16,14 @@ it("removes a few sessions at a time, however many are destroyed at once, and al
     },
   };
   const husks = createHusks({ ...rig, storage });
-  await using reaper = createReaper({ ...rig, storage, husks, reach: () => Promise.resolve() });
+  await using removals = createRemovals({ ...rig, storage, husks, reach: () => Promise.resolve() });
   const sessions = [];
   for (let count = 0; count < 40; count += 1) sessions.push(await rig.add());
   for (const session of sessions)
     await session.commit((row) => ({ ...row, phase: { kind: "destroying", sinceMs: 1 } }));
-  for (const session of sessions) reaper.remove(session);
-  expect(reaper.pending()).toHaveLength(40);
-  while (reaper.pending().length > 0) await new Promise((resolve) => void setImmediate(resolve));
+  for (const session of sessions) removals.remove(session);
+  expect(removals.pending()).toHaveLength(40);
+  while (removals.pending().length > 0) await new Promise((resolve) => void setImmediate(resolve));
   expect(most).toBe(4);
   expect(rig.registry.size).toBe(0);
 });

@@ -6,7 +6,7 @@ import { Semaphore } from "../async/semaphore.ts";
 import type { Storage } from "../storage/storage.ts";
 import { atMost } from "../async/at-most.ts";
 import type { Containers } from "../container/container.ts";
-import type { Reach } from "../session/crash-point.ts";
+import type { CrashPointHook } from "../session/crash-point.ts";
 import type { Husks } from "./husk.ts";
 import { huskMarks } from "../session/session-marks.ts";
 import type { Registry } from "../session/registry.ts";
@@ -25,7 +25,7 @@ export interface Removal {
  * Removes destroyed sessions in the background: a container that takes seconds to end and a dataset that stays busy hold
  * nobody up. It tries again until everything is gone; until then the id is taken and the removal shows in health.
  */
-export interface Reaper extends AsyncDisposable {
+export interface Removals extends AsyncDisposable {
   remove(session: Session): void;
   pending(): readonly Removal[];
 }
@@ -42,7 +42,7 @@ const STOP_MS = 2_000;
 const strays = ({ leftover }: Session): readonly string[] =>
   leftover?.kind === "rollback" ? [leftover.container] : [];
 
-export function createReaper(deps: {
+export function createRemovals(deps: {
   readonly registry: Registry;
   readonly records: Records;
   readonly storage: Storage;
@@ -51,8 +51,8 @@ export function createReaper(deps: {
   readonly husks: Husks;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly reach: Reach;
-}): Reaper {
+  readonly reach: CrashPointHook;
+}): Removals {
   const { registry, records, storage, containers, runtime, husks, clock, log, reach } = deps;
   const removals = new Map<Session, { removal: Removal; readonly done: Promise<void> }>();
   const removing = new Semaphore(AT_ONCE);

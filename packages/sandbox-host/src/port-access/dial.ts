@@ -1,8 +1,7 @@
 import { Duplex } from "node:stream";
 import { SandboxError } from "@turnbox/core";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { Session } from "../session/session.ts";
-import { shareKeyOf } from "../session/share-key.ts";
+import { type Session, shareKeyOf } from "../session/session.ts";
 import { Shares } from "../share/shares.ts";
 
 /** Opens a connection to a port inside a session, at its loopback. A port where nobody listens ends it at once. */

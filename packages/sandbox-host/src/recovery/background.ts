@@ -48,7 +48,7 @@ const SWEEP_EVERY_MS = 60_000;
 const LANES = 8;
 
 /** What a host does besides serving, until disposed. */
-export function startKeeper(deps: Deps): AsyncDisposable {
+export function startBackground(deps: Deps): AsyncDisposable {
   const stop = new AbortController();
   const options = { intervalMs: deps.intervalMs, signal: stop.signal };
   const watch = { ...options, intervalMs: Math.min(deps.intervalMs, STORAGE_EVERY_MS) };

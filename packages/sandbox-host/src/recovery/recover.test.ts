@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { SettleIntent } from "../session/intent.ts";
-import type { Reaper } from "../lifecycle/remove.ts";
+import type { Removals } from "../lifecycle/remove.ts";
 import { recoverSessions } from "./recover.ts";
 import { createRegistry, type Registry } from "../session/registry.ts";
 import { CALL, createRig, type Rig, snapshotOf } from "../session/rig.suite.ts";
@@ -32,13 +32,13 @@ async function restart(
 ) {
   const registry = createRegistry({ maxSessions: 0, events: rig.events });
   const removed: Session[] = [];
-  const reaper: Reaper = {
+  const removals: Removals = {
     remove: (session) => void removed.push(session),
     pending: () => [],
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
   const recovery = await recoverSessions(
-    { ...rig, settle: nothing, bootId: BOOT, composed: Promise.resolve(), ...more, registry, reaper },
+    { ...rig, settle: nothing, bootId: BOOT, composed: Promise.resolve(), ...more, registry, removals },
     CALL,
   );
   more.onServed?.(registry);

@@ -7,7 +7,7 @@ import type { SessionPresence, Storage } from "../storage/storage.ts";
 import type { SessionEvents } from "../session/events.ts";
 import { inParallel } from "../async/in-parallel.ts";
 import type { SettleIntent } from "../session/intent.ts";
-import type { Reaper } from "../lifecycle/remove.ts";
+import type { Removals } from "../lifecycle/remove.ts";
 import type { Registry } from "../session/registry.ts";
 import { createSession, type Session } from "../session/session.ts";
 import { isReady, type WarmMember } from "../warm/member.ts";
@@ -18,7 +18,7 @@ interface Deps {
   readonly storage: Storage;
   readonly runtime: Runtime;
   readonly events: SessionEvents;
-  readonly reaper: Reaper;
+  readonly removals: Removals;
   readonly settle: SettleIntent;
   /** Which boot of the machine this is. */
   readonly bootId: string;
@@ -151,7 +151,7 @@ async function finish(
   const { registry, log } = deps;
   // A container holds its head: strays go first, or what they stand on could not be removed.
   await attempt(log, "containers that belong to nobody cannot be ended", () => endStrays(deps, call));
-  for (const session of registry.all()) if (session.row.phase.kind === "destroying") deps.reaper.remove(session);
+  for (const session of registry.all()) if (session.row.phase.kind === "destroying") deps.removals.remove(session);
   await inParallel(returning, LANES, async ({ session, begin }) => {
     await attempt(log, `session ${session.row.id} cannot be brought back`, begin);
   });

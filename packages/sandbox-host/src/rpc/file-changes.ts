@@ -79,7 +79,7 @@ export function createFileChanges(host: Host): Pick<Handlers, ChangeMethods> {
         { operation, expectedGeneration, signal: context.signal },
         async (call): Promise<OutputOf<Name>> => {
           const job = { input, body: sentInTime(pieces, host.clock), deadlineMs: LONG_MS, lane: "transfer" } as const;
-          const written = session.writes.begin();
+          const written = session.dirtyFlag.beginWrite();
           using run = await host.files.stream(session, name, job, call);
           for (let piece = await run.next(); piece !== null; piece = await run.next());
           // An archive may be empty; a file that is written whole is a new one.

@@ -45,7 +45,7 @@ export function createHostService(host: Host): Partial<ServiceImpl<typeof HostSe
             lastError: removal.lastError,
           })),
         maxSessions: host.maxSessions,
-        admission: toWireAdmission(host.admission.state),
+        admission: toWireAdmission(host.cordon.state),
       };
     },
 

@@ -1,20 +1,20 @@
 import { describe, expect, it } from "@jest/globals";
 import type { SessionRow } from "../record/row.ts";
-import { createWrites } from "./dirty-flag.ts";
+import { createDirtyFlag } from "./dirty-flag.ts";
 
 function start() {
   let row = { generation: 1, headGeneration: 1, parentSnapshot: "a" } as SessionRow;
-  const writes = createWrites(() => row);
-  return { writes, change: (change: Partial<SessionRow>) => void (row = { ...row, ...change }) };
+  const dirtyFlag = createDirtyFlag(() => row);
+  return { dirtyFlag, change: (change: Partial<SessionRow>) => void (row = { ...row, ...change }) };
 }
 
-describe("writes", () => {
+describe("the dirty flag", () => {
   it("are certain once one has ended", () => {
-    const { writes } = start();
-    const done = writes.begin();
-    expect(writes.areCertain).toBe(false);
+    const { dirtyFlag } = start();
+    const done = dirtyFlag.beginWrite();
+    expect(dirtyFlag.isSet).toBe(false);
     done();
-    expect(writes.areCertain).toBe(true);
+    expect(dirtyFlag.isSet).toBe(true);
   });
 
   for (const [what, change] of [
@@ -23,18 +23,18 @@ describe("writes", () => {
     ["a loss of files", { generation: 2 }],
   ] as const) {
     it(`are forgotten with ${what}`, () => {
-      const { writes, change: commit } = start();
-      writes.begin()();
+      const { dirtyFlag, change: commit } = start();
+      dirtyFlag.beginWrite()();
       commit(change);
-      expect(writes.areCertain).toBe(false);
+      expect(dirtyFlag.isSet).toBe(false);
     });
 
     it(`are not certain where ${what} came in between`, () => {
-      const { writes, change: commit } = start();
-      const done = writes.begin();
+      const { dirtyFlag, change: commit } = start();
+      const done = dirtyFlag.beginWrite();
       commit(change);
       done();
-      expect(writes.areCertain).toBe(false);
+      expect(dirtyFlag.isSet).toBe(false);
     });
   }
 });

@@ -4,14 +4,14 @@ import type { SessionRow } from "../record/row.ts";
  * What the service itself has certainly written to a session's files. Where there is such a write, nobody has to ask the
  * storage whether anything was written; where there is none, only the storage knows.
  */
-export interface Writes {
+export interface DirtyFlag {
   /** Call it before a write, and what it answers when the write has certainly changed something. */
-  begin(): () => void;
+  beginWrite(): () => void;
   /** Whether the files differ for certain from the snapshot that they continue from. */
-  readonly areCertain: boolean;
+  readonly isSet: boolean;
 }
 
-export function createWrites(row: () => SessionRow): Writes {
+export function createDirtyFlag(row: () => SessionRow): DirtyFlag {
   /** The files and the snapshot that the last certain write came after. Each seal and each rollback changes it. */
   let last: string | undefined;
   const place = (): string => {
@@ -19,14 +19,14 @@ export function createWrites(row: () => SessionRow): Writes {
     return JSON.stringify([generation, headGeneration, parentSnapshot]);
   };
   return {
-    begin: () => {
+    beginWrite: () => {
       const begun = place();
       return () => {
         // One that a seal came in between of is before or after that snapshot, and nobody knows which.
         if (place() === begun) last = begun;
       };
     },
-    get areCertain() {
+    get isSet() {
       return last === place();
     },
   };

@@ -10,7 +10,7 @@ interface Measured {
 }
 
 /** Keeps the environments of all sessions within a bound of bytes: they are in memory, and all are read at a start. */
-export class EnvironmentRoom {
+export class EnvironmentBudget {
   readonly #maxBytes: number;
   readonly #measured = new WeakMap<Environment, Measured>();
 

@@ -5,7 +5,7 @@ import type { Marks } from "../storage/storage.ts";
  * What the session's place in the storage says about it, so that its record can be rebuilt from the pool alone. The
  * environment is left out: it may hold secrets, and marks are not made to keep them.
  */
-export function placeMarks(row: SessionRow): Marks {
+export function sessionMarks(row: SessionRow): Marks {
   const labels = Object.entries(row.labels).map(
     ([key, value], index) => [labelMark(index), `${key}=${value}`] as const,
   );

@@ -7,7 +7,7 @@ import type { SessionEvents } from "./events.ts";
 import { createGate, type Gate } from "./gate.ts";
 import { assertActive, assertTransition } from "./phase.ts";
 import { createSerial, type Serial } from "../async/serial.ts";
-import { createWrites, type Writes } from "./dirty-flag.ts";
+import { createDirtyFlag, type DirtyFlag } from "./dirty-flag.ts";
 
 /**
  * A session of this host: its row, and what lives only in memory. The row is replaced, never changed in place, and only
@@ -19,7 +19,7 @@ export interface Session {
   /** The order of operations that change the session; tool calls do not wait in it. */
   readonly serial: Serial;
   readonly gate: Gate;
-  readonly writes: Writes;
+  readonly dirtyFlag: DirtyFlag;
   /** Aborts when the session is destroyed; whatever works for the session listens to it. */
   readonly lifetime: AbortController;
   /** Aborts when the tool calls that run now are to be killed. */
@@ -61,7 +61,7 @@ export function createSession(
     },
     serial: createSerial(),
     gate: createGate(),
-    writes: createWrites(() => row),
+    dirtyFlag: createDirtyFlag(() => row),
     lifetime: new AbortController(),
     leftover: null,
     returned: Promise.resolve(),
@@ -80,6 +80,11 @@ export function createSession(
       }),
   };
   return session;
+}
+
+/** Whose share of what all sessions of a host have in common a call of the session takes: its own. */
+export function shareKeyOf({ row }: Session): string {
+  return row.token;
 }
 
 /** A signal that aborts with the caller's, and when the session is destroyed. */

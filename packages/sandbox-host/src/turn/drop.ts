@@ -1,6 +1,6 @@
 import { hasReason } from "@turnbox/core";
 import type { ReceiptRow, SessionRow, SnapshotRow } from "../record/row.ts";
-import type { Reach } from "../session/crash-point.ts";
+import type { CrashPointHook } from "../session/crash-point.ts";
 import type { Intents } from "../session/intent.ts";
 import { changingMarks } from "../session/session-marks.ts";
 import { type Session, within } from "../session/session.ts";
@@ -23,7 +23,7 @@ export type DropSnapshot = (
 export function createDropSnapshot(deps: {
   readonly intents: Intents;
   readonly storage: Storage;
-  readonly reach: Reach;
+  readonly reach: CrashPointHook;
 }): DropSnapshot {
   const { intents, storage, reach } = deps;
 

@@ -1,12 +1,12 @@
 import { invalidArgument, newSessionId, parseSessionId, SandboxError, type SessionId } from "@turnbox/core";
-import type { Admission } from "../cordon/cordon.ts";
+import type { Cordon } from "../cordon/cordon.ts";
 import type { Records } from "../record/records.ts";
 import type { SessionRow, SnapshotRow } from "../record/row.ts";
 import type { NetworkPolicy } from "../network-policy/policy.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import { boundLimits, boundTtl, type Ceilings } from "../session/ceilings.ts";
 import type { Made } from "../lifecycle/create.ts";
-import type { Reach } from "../session/crash-point.ts";
+import type { CrashPointHook } from "../session/crash-point.ts";
 import { assertGeneration } from "../session/generation.ts";
 import { inParallel } from "../async/in-parallel.ts";
 import type { Intents } from "../session/intent.ts";
@@ -75,10 +75,10 @@ export function createForkSession(deps: {
   readonly storage: Storage;
   readonly sealing: Sealing;
   readonly maker: Maker;
-  readonly admission: Pick<Admission, "enter">;
+  readonly cordon: Pick<Cordon, "enter">;
   readonly assertRoom: (call: Call) => Promise<void>;
   readonly ceilings: Ceilings;
-  readonly reach: Reach;
+  readonly reach: CrashPointHook;
 }): ForkSession {
   const { registry, records, receipts, intents, sealing, maker, reach } = deps;
 
@@ -95,7 +95,7 @@ export function createForkSession(deps: {
           assertNoWider(session.row, request);
           await intents.settleLeftover(session);
           const given = request.snapshotId === null ? null : await findSnapshot(records, session, request.snapshotId);
-          using _entry = deps.admission.enter();
+          using _entry = deps.cordon.enter();
           await deps.assertRoom(call);
           using places = new DisposableStack();
           const origin = given ?? (await sealNow(session, call));

@@ -4,8 +4,8 @@ import type { Records } from "../record/records.ts";
 import type { RollbackIntent, SnapshotRow } from "../record/row.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Containers } from "../container/container.ts";
-import type { Reach } from "../session/crash-point.ts";
-import { firstCall } from "../container/prewarm-spec.ts";
+import type { CrashPointHook } from "../session/crash-point.ts";
+import { prewarmSpec } from "../container/prewarm-spec.ts";
 import { assertGeneration } from "../session/generation.ts";
 import { inParallel } from "../async/in-parallel.ts";
 import type { Intents } from "../session/intent.ts";
@@ -71,7 +71,7 @@ interface Deps {
   readonly sealing: Sealing;
   readonly retention: Retention;
   readonly log: Logger;
-  readonly reach: Reach;
+  readonly reach: CrashPointHook;
   readonly assertRoom: (call: Call) => Promise<void>;
   /** What a tool call may take where it does not say. */
   readonly toolTimeoutMs: number;
@@ -174,7 +174,7 @@ async function makeNew(
 
 /** Gets the new container ready for a command, which is what comes next as a rule. */
 async function anticipate({ runtime, toolTimeoutMs }: Deps, { session, intent }: Plan, call: Call): Promise<void> {
-  await runtime.anticipate(intent.container, firstCall(session.row.env, toolTimeoutMs), call).catch(() => undefined);
+  await runtime.anticipate(intent.container, prewarmSpec(session.row.env, toolTimeoutMs), call).catch(() => undefined);
 }
 
 /** Freezes the old generation and keeps its files. */

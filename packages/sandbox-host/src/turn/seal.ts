@@ -1,7 +1,7 @@
 import type { Clock } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
 import type { ReceiptRow, SessionRow, SnapshotRow } from "../record/row.ts";
-import type { Reach } from "../session/crash-point.ts";
+import type { CrashPointHook } from "../session/crash-point.ts";
 import type { Intents } from "../session/intent.ts";
 import { type Session, within } from "../session/session.ts";
 import type { HeadRef, Storage } from "../storage/storage.ts";
@@ -52,7 +52,7 @@ export function createSealing(deps: {
   readonly intents: Intents;
   readonly storage: Storage;
   readonly clock: Clock;
-  readonly reach: Reach;
+  readonly reach: CrashPointHook;
 }): Sealing {
   const { records, intents, storage, clock, reach } = deps;
 
@@ -77,7 +77,7 @@ export function createSealing(deps: {
       const { receipt, unless, flushed, beside } = options;
       const intent = { kind: "seal", token: snapshot.token, snapshot, receipt: receipt ?? null } as const;
       // Asked before the snapshot: what is written by now is in it.
-      const isWritten = session.writes.areCertain;
+      const isWritten = session.dirtyFlag.isSet;
       const work = intents.run(session, intent, async (begun) => {
         const after = begun.then(() => reach("seal.begun"));
         // A seal that fails before it waits for this has said enough.

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "@jest/globals";
 import type { Marks } from "../storage/storage.ts";
-import { createLateMarks, type LateMarks } from "./deferred-marks.ts";
+import { createDeferredMarks, type DeferredMarks } from "./deferred-marks.ts";
 import { createRig, type Rig } from "../session/rig.suite.ts";
 import type { Session } from "../session/session.ts";
 
 interface Desk extends AsyncDisposable {
   readonly rig: Rig;
-  readonly marks: LateMarks;
+  readonly marks: DeferredMarks;
   readonly written: (readonly [string, Marks])[];
   /** A session that stood ready under another name. */
   hand(): Promise<Session>;
@@ -23,7 +23,7 @@ async function createDesk(): Promise<Desk> {
     busy -= 1;
     written.push([token, marks]);
   };
-  const marks = createLateMarks({ ...rig, storage: { markSession } });
+  const marks = createDeferredMarks({ ...rig, storage: { markSession } });
   const hand = async (): Promise<Session> => {
     const session = await rig.add();
     const { row } = session;

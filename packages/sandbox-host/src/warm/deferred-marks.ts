@@ -2,14 +2,14 @@ import { type Clock, hasReason } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { SessionRow } from "../record/row.ts";
 import type { Storage } from "../storage/storage.ts";
-import { placeMarks } from "../session/session-marks.ts";
+import { sessionMarks } from "../session/session-marks.ts";
 import type { Registry } from "../session/registry.ts";
 
 /**
  * Marks on the files of sessions that were made under another name. Only the rebuilding of lost records reads them, so
  * they come a moment after the session, one session at a time: nobody's first calls wait for them.
  */
-export interface LateMarks extends AsyncDisposable {
+export interface DeferredMarks extends AsyncDisposable {
   /** Has the files of a session, which tell of `before`, tell of it. */
   add(row: SessionRow, before: SessionRow): void;
   /** Writes nothing more: what a crash does. */
@@ -21,12 +21,12 @@ export interface LateMarks extends AsyncDisposable {
 const DELAY_MS = 1_000;
 const TIMEOUT_MS = 60_000;
 
-export function createLateMarks(deps: {
+export function createDeferredMarks(deps: {
   readonly storage: Pick<Storage, "markSession">;
   readonly registry: Pick<Registry, "find">;
   readonly clock: Clock;
   readonly log: Logger;
-}): LateMarks {
+}): DeferredMarks {
   const { storage, registry, clock, log } = deps;
   const stop = new AbortController();
   let written: Promise<void> = Promise.resolve();
@@ -35,8 +35,8 @@ export function createLateMarks(deps: {
   const write = async (row: SessionRow, before: SessionRow): Promise<void> => {
     // Many sessions live for less than a moment.
     if (state === "abandoned" || registry.find(row.id)?.row.token !== row.token) return;
-    const told = placeMarks(before);
-    const news = Object.fromEntries(Object.entries(placeMarks(row)).filter(([key, value]) => told[key] !== value));
+    const told = sessionMarks(before);
+    const news = Object.fromEntries(Object.entries(sessionMarks(row)).filter(([key, value]) => told[key] !== value));
     try {
       await storage.markSession(row.token, news, { signal: AbortSignal.timeout(TIMEOUT_MS) });
     } catch (err) {

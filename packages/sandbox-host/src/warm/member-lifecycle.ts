@@ -8,13 +8,12 @@ import type { ContainerLimits, ExecSpec, Runtime } from "../runtime/runtime.ts";
 import type { BaseRef, Storage } from "../storage/storage.ts";
 import type { Templates } from "../template/templates.ts";
 import type { Containers } from "../container/container.ts";
-import type { Reach } from "../session/crash-point.ts";
+import type { CrashPointHook } from "../session/crash-point.ts";
 import type { SessionEvents } from "../session/events.ts";
 import type { Blueprint, Maker } from "../lifecycle/make.ts";
 import type { Registry } from "../session/registry.ts";
 import { createSession } from "../session/session.ts";
-import { warmBlueprint } from "./blueprint.ts";
-import { isSameLimits, kindFor, kindOf, type WarmKind, type WarmMember } from "./member.ts";
+import { isSameLimits, kindFor, kindOf, warmBlueprint, type WarmKind, type WarmMember } from "./member.ts";
 
 interface Call {
   readonly signal: AbortSignal;
@@ -31,7 +30,7 @@ export interface WantedSession {
 }
 
 /** The life of one session that stands ready: how it comes to be, and what becomes of it. */
-export interface WarmMembers {
+export interface MemberLifecycle {
   /** Makes one, ready and on record as such when it answers. Where it fails, nothing of it is left. */
   make(base: BaseRef, kind: WarmKind, call: Call): Promise<WarmMember>;
   /**
@@ -53,7 +52,7 @@ export interface WarmMembers {
   drop(member: WarmMember, call: Call): Promise<void>;
 }
 
-export interface WarmMembersParts {
+export interface MemberLifecycleParts {
   readonly maker: Pick<Maker, "make" | "handOver" | "discard">;
   readonly registry: Pick<Registry, "find">;
   readonly records: Records;
@@ -66,14 +65,14 @@ export interface WarmMembersParts {
   /** What sessions are bound by unless they ask for something else. */
   readonly defaults: { readonly quotaBytes: number | null; readonly limits: ContainerLimits };
   /** The call that most sessions begin with. */
-  readonly firstCall: ExecSpec;
+  readonly prewarmSpec: ExecSpec;
   /** Which boot of the machine this is. */
   readonly bootId: string;
-  readonly reach: Reach;
+  readonly reach: CrashPointHook;
   readonly log: Logger;
 }
 
-export function createWarmMembers(deps: WarmMembersParts): WarmMembers {
+export function createMemberLifecycle(deps: MemberLifecycleParts): MemberLifecycle {
   const { records, runtime, network, storage, maker, bootId, reach, log } = deps;
   const { quotaBytes, limits } = deps.defaults;
 
@@ -91,7 +90,7 @@ export function createWarmMembers(deps: WarmMembersParts): WarmMembers {
     await maker.discard(member);
   };
   const keepShell = async ({ container }: WarmMember, call: Call): Promise<void> => {
-    await runtime.anticipate(container, deps.firstCall, call);
+    await runtime.anticipate(container, deps.prewarmSpec, call);
   };
   // The second look at a container is the cheap one: each is looked at once before it is ready.
   const isAlive = async ({ container }: WarmMember, call: Call): Promise<boolean> =>

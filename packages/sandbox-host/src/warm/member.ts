@@ -1,4 +1,6 @@
-import { needsNetwork, type NetworkPolicy } from "../network-policy/policy.ts";
+import { newSessionId } from "@turnbox/core";
+import type { Blueprint } from "../lifecycle/make.ts";
+import { DENY_ALL, needsNetwork, type NetworkPolicy } from "../network-policy/policy.ts";
 import type { SessionRow } from "../record/row.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import type { BaseRef } from "../storage/storage.ts";
@@ -31,4 +33,22 @@ export function isSameLimits(one: ContainerLimits, other: ContainerLimits): bool
 
 export function isOf(member: WarmMember, base: BaseRef): boolean {
   return member.base.name === base.name && member.base.digest === base.digest;
+}
+
+/** Nobody's session yet: its name is random, and no tenant has the empty name. A network of its own leads nowhere. */
+export function warmBlueprint(base: BaseRef, kind: WarmKind): Omit<Blueprint, "quotaBytes" | "limits"> {
+  return {
+    id: newSessionId(),
+    tenant: "",
+    base,
+    origin: { kind: "base", base },
+    labels: {},
+    env: {},
+    time: { ttlMs: null, idleTimeoutMs: null, onTimeout: "destroy" },
+    ports: [],
+    networkPolicy: kind === "networked" ? DENY_ALL : null,
+    forkedFrom: null,
+    refquotaBytes: null,
+    turnCounter: 0,
+  };
 }

@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
-import type { Reach } from "../session/crash-point.ts";
+import type { CrashPointHook } from "../session/crash-point.ts";
 import { until } from "../session/rig.suite.ts";
 
 const WARM = { warmSessions: 2, warmNetworkSessions: 1, warmRefillDelay: 0, warmRefillRate: 1000 };
@@ -59,7 +59,7 @@ describe("sessions that stand ready, after a restart", () => {
     "are a session or gone where a crash came at %s",
     async (point) => {
       const reached = Promise.withResolvers<undefined>();
-      const crash: Reach = async (now) => {
+      const crash: CrashPointHook = async (now) => {
         if (now !== point) return;
         reached.resolve(undefined);
         await new Promise(() => undefined);

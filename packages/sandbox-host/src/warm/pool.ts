@@ -2,10 +2,10 @@ import type { Clock } from "@turnbox/core";
 import type { SessionRow } from "../record/row.ts";
 import type { BaseRef, Storage } from "../storage/storage.ts";
 import { inParallel } from "../async/in-parallel.ts";
-import { createLateMarks } from "./deferred-marks.ts";
+import { createDeferredMarks } from "./deferred-marks.ts";
 import type { Blueprint } from "../lifecycle/make.ts";
 import { isOf, kindFor, kindOf, WARM_KINDS, type WarmKind, type WarmMember } from "./member.ts";
-import { createWarmMembers, type ReceiptOf, type WarmMembersParts } from "./member-lifecycle.ts";
+import { createMemberLifecycle, type ReceiptOf, type MemberLifecycleParts } from "./member-lifecycle.ts";
 
 export interface WarmPoolOptions {
   /** How many of each kind stand ready for each template that is in use; 0 makes none. */
@@ -63,7 +63,7 @@ const MS_PER_SECOND = 1000;
 /** How many that an earlier service left are looked at at once. */
 const LANES = 4;
 
-export interface WarmPoolParts extends WarmMembersParts {
+export interface WarmPoolParts extends MemberLifecycleParts {
   readonly storage: Pick<Storage, "mountHead" | "boundSession" | "markSession">;
   /** Whether there is memory and space to spare. */
   readonly hasRoom: () => Promise<boolean>;
@@ -73,8 +73,8 @@ export interface WarmPoolParts extends WarmMembersParts {
 export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): WarmPool {
   const { clock, log } = deps;
   const { sizes } = options;
-  const members = createWarmMembers(deps);
-  const marks = createLateMarks(deps);
+  const members = createMemberLifecycle(deps);
+  const marks = createDeferredMarks(deps);
   let ready: readonly WarmMember[] = [];
   /** In the order of their last use. */
   const wanted = new Map<string, BaseRef>();

@@ -1,12 +1,13 @@
-import { createHasRoom } from "../health/has-room.ts";
+import type { Clock } from "@turnbox/core";
 import type { Health } from "../health/health.ts";
+import { readHostStats } from "../health/stats.ts";
 import { MINI } from "../template/mini.ts";
-import { firstCall } from "../container/prewarm-spec.ts";
+import { prewarmSpec } from "../container/prewarm-spec.ts";
 import type { Registry } from "../session/registry.ts";
 import type { WarmMember } from "./member.ts";
 import { createWarmPool, type WarmPool, type WarmPoolParts } from "./pool.ts";
 
-interface Parts extends Omit<WarmPoolParts, "firstCall" | "hasRoom" | "registry"> {
+interface Parts extends Omit<WarmPoolParts, "prewarmSpec" | "hasRoom" | "registry"> {
   readonly registry: Registry;
   readonly health: Health;
   readonly config: {
@@ -27,7 +28,7 @@ export function startWarmPool(parts: Parts, call: { readonly signal: AbortSignal
   const { config, templates, recovered, log } = parts;
   const networked = parts.network.support.kind === "enforced" ? config.warmNetworkSessions : 0;
   const pool = createWarmPool(
-    { ...parts, firstCall: firstCall({}, config.toolTimeout), hasRoom: createHasRoom(parts) },
+    { ...parts, prewarmSpec: prewarmSpec({}, config.toolTimeout), hasRoom: createHasRoom(parts) },
     {
       sizes: { plain: config.warmSessions, networked },
       refillDelayMs: config.warmRefillDelay,
@@ -43,4 +44,19 @@ export function startWarmPool(parts: Parts, call: { readonly signal: AbortSignal
       if (!call.signal.aborted) log.warn({ err }, "no session is made ready before the first create");
     });
   return pool;
+}
+
+/** Of the machine's memory: with less than this left, nothing is held ready. */
+const LEAST_MEMORY = 0.15;
+
+/** Whether there is memory and space in the pool to spare. */
+function createHasRoom(deps: {
+  readonly health: Pick<Health, "isRoomy">;
+  readonly registry: Registry;
+  readonly clock: Clock;
+}): () => Promise<boolean> {
+  return async () => {
+    const [isRoomy, stats] = await Promise.all([deps.health.isRoomy(), readHostStats(deps)]);
+    return isRoomy && stats.memoryAvailableBytes >= stats.memoryBytes * LEAST_MEMORY;
+  };
 }

@@ -1,26 +1,26 @@
 import { expect, it } from "@jest/globals";
 import { createManualClock } from "@turnbox/core/testing";
-import { createBoots } from "./boot-load.ts";
+import { createBootLoad } from "./boot-load.ts";
 
-/** Boots that end when they are told to, and who has heard that it is calm. */
-function newBoots() {
+/** Boots that end on demand, and the callers that were told that it is calm. */
+function newBootLoad() {
   const clock = createManualClock();
-  const boots = createBoots(clock);
+  const bootLoad = createBootLoad(clock);
   const heard: string[] = [];
   return {
     clock,
-    boots,
+    bootLoad,
     heard,
     boot: () => {
       const booting = Promise.withResolvers<void>();
-      const booted = boots.run(() => booting.promise);
+      const booted = bootLoad.run(() => booting.promise);
       return async (): Promise<void> => {
         booting.resolve();
         await booted;
       };
     },
     wait: (name: string, signal?: AbortSignal): void => {
-      void boots.calm(signal && { signal }).then(
+      void bootLoad.calm(signal && { signal }).then(
         () => heard.push(name),
         () => heard.push(`${name} aborted`),
       );
@@ -28,16 +28,16 @@ function newBoots() {
   };
 }
 
-it("is calm where nothing boots, also after a boot that failed", async () => {
-  const { clock, boots, heard, wait } = newBoots();
-  await expect(boots.run(() => Promise.reject(new Error("no boot")))).rejects.toThrow("no boot");
+it("is calm if nothing boots, also after a boot that failed", async () => {
+  const { clock, bootLoad, heard, wait } = newBootLoad();
+  await expect(bootLoad.run(() => Promise.reject(new Error("no boot")))).rejects.toThrow("no boot");
   wait("a");
   await clock.advance(0);
   expect(heard).toEqual(["a"]);
 });
 
 it("has who waits go on after the last boot", async () => {
-  const { clock, heard, boot, wait } = newBoots();
+  const { clock, heard, boot, wait } = newBootLoad();
   const [first, second] = [boot(), boot()];
   wait("a");
   await first();
@@ -49,7 +49,7 @@ it("has who waits go on after the last boot", async () => {
 });
 
 it("leaves a crowd of containers the time for what they were booted for", async () => {
-  const { clock, heard, boot, wait } = newBoots();
+  const { clock, heard, boot, wait } = newBootLoad();
   const ends = [boot(), boot(), boot()];
   await clock.advance(1000);
   for (const end of ends) await end();
@@ -61,7 +61,7 @@ it("leaves a crowd of containers the time for what they were booted for", async 
 });
 
 it("lets nobody wait for ever, nor longer than its signal", async () => {
-  const { clock, heard, boot, wait } = newBoots();
+  const { clock, heard, boot, wait } = newBootLoad();
   boot();
   const leaving = new AbortController();
   wait("a");

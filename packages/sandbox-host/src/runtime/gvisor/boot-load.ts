@@ -1,7 +1,7 @@
 import type { Clock } from "@turnbox/core";
 
-/** The boots that somebody waits for. What is only made ready for later gives way to them. */
-export interface Boots {
+/** How many boots a caller waits for now. What is only made ready for later gives way to them. */
+export interface BootLoad {
   run<Result>(boot: () => Promise<Result>): Promise<Result>;
   /**
    * Settles when none is under way, and after many at once also when what they were for has had its time. At the latest
@@ -17,7 +17,7 @@ const AFTER_CROWD_MS = 500;
 const MAX_WAIT_MS = 5000;
 const POLL_MS = 100;
 
-export function createBoots(clock: Clock): Boots {
+export function createBootLoad(clock: Clock): BootLoad {
   let underWay = 0;
   let crowdedUntilMs = Number.NEGATIVE_INFINITY;
   const noteCrowd = (): void => {

@@ -16,7 +16,7 @@ import { superviseExecution } from "../execution/supervise-execution.ts";
 import { withinStopLimit } from "../execution/within-stop-limit.ts";
 import type { ContainerLimits, ContainerSpec, Execution, ExecSpec, Runtime } from "../runtime.ts";
 import { bootContainer, removeContainer } from "./boot.ts";
-import { createBoots } from "./boot-load.ts";
+import { createBootLoad } from "./boot-load.ts";
 import { cgroupOf, type GvisorContext, liveState, type PrepareRoot, runsc } from "./context.ts";
 import { createDeaths, isDead, noteDeath } from "./deaths.ts";
 import { checkSpec, recordProcess, type StartedProcess, startProcess } from "./exec.ts";
@@ -96,7 +96,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     sandboxes: new Map(),
     freezer: options.restAfterMs === undefined ? undefined : openFreezer(),
   };
-  const boots = createBoots(context.clock);
+  const bootLoad = createBootLoad(context.clock);
   let spares: Spares | undefined;
   const lock = new KeyedMutex();
   /** Executions that run, so that those of a container that is stopped on request are told as killed, not as lost. */
@@ -176,7 +176,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       using _held = await rest?.look(id);
       await work();
     },
-    calm: () => boots.calm(),
+    calm: () => bootLoad.calm(),
     clock: context.clock,
     perContainer: options.waitingShells ?? WAITING_SHELLS,
   });
@@ -199,7 +199,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       },
       rest: (id, isReady) => restSpare(context, id, isReady),
       remove: (id) => removeSpare(context, id, AbortSignal.timeout(CONTROL_DEADLINE_MS)),
-      calm: (call) => boots.calm(call),
+      calm: (call) => bootLoad.calm(call),
       clock: context.clock,
     });
   /** Whether the container runs in a sandbox that stood by; where not, nothing of either is left. */
@@ -287,7 +287,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
           await bootContainer(context, spec, { signal });
           return;
         }
-        await boots.run(async () => {
+        await bootLoad.run(async () => {
           const sandboxId = spares?.take(spec);
           if (sandboxId === undefined || !(await bootedIn(sandboxId, spec, signal)))
             await bootContainer(context, spec, { signal });

@@ -40,7 +40,7 @@ export function createRunText(deps: { readonly files: SessionFiles; readonly clo
     });
     try {
       const job = { input: { tool, parameters }, deadlineMs };
-      const written = tool === "write_file" ? session.writes.begin() : undefined;
+      const written = tool === "write_file" ? session.dirtyFlag.beginWrite() : undefined;
       const outcome = await files.run(session, "textTool", job, { signal: kill });
       if (!outcome.isError) written?.();
       return toResult(outcome, "exited");
