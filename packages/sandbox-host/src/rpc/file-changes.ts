@@ -11,7 +11,7 @@ import {
   type WriteFileHeader,
   WriteFileHeaderSchema,
 } from "@turnbox/protocol/turnbox/host/v1/file_pb";
-import type { OperationName, OutputOf } from "../file/operation.ts";
+import type { OperationName, OutputOf } from "../file/file-operations.ts";
 import { sentInTime } from "../file/stall.ts";
 import type { FileJob } from "../file/workers.ts";
 import { canonicalRequest } from "./canonical.ts";

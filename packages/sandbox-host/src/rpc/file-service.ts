@@ -13,7 +13,7 @@ import type { Entry } from "../file/entry.ts";
 import { generationSignal } from "../file/generation-signal.ts";
 import type { Piece } from "../file/job-run.ts";
 import type { WatchEvent } from "../file/op/watch-directory.ts";
-import type { OperationName } from "../file/operation.ts";
+import type { OperationName } from "../file/file-operations.ts";
 import { askedInTime } from "../file/stall.ts";
 import type { FileJob } from "../file/workers.ts";
 import type { Session } from "../session/session.ts";

@@ -1,10 +1,11 @@
-import { FileFailure, toFileFailure } from "./failure.ts";
-import { createBlockingReader, type FromWorker, MAX_TEXT_CHARACTERS, type ToWorker, writeFrameSync } from "./frame.ts";
-import { OPERATIONS, type Operation, type OperationContext } from "./operation.ts";
-import { createWalk } from "./walk.ts";
+import { FileFailure, toFileFailure } from "../file/failure.ts";
+import { createBlockingReader, type FromWorker, MAX_TEXT_CHARACTERS, type ToWorker, writeFrameSync } from "../file/frame.ts";
+import type { OperationContext, OperationTable } from "../file/operation.ts";
+import { createWalk } from "../file/walk.ts";
+import { OPERATIONS } from "./operations.ts";
 
 /**
- * A file worker: one job after another from its input, their results to its output, until the input ends. Everything
+ * The program of a file worker: one job after another from its input, their results to its output, until the input ends. Everything
  * blocks, so the service sets the pace; it may be killed at any time.
  */
 const INPUT = 0;
@@ -35,7 +36,7 @@ async function work(job: Job): Promise<void> {
 }
 
 async function perform(job: Job, given: Pick<OperationContext, "walk" | "body">): Promise<unknown> {
-  const operations: Readonly<Record<string, Operation<never, unknown>>> = OPERATIONS;
+  const operations: OperationTable = OPERATIONS;
   const operation = operations[job.name];
   if (operation === undefined) throw new Error(`no operation ${job.name}`);
   const context = {
