@@ -10,10 +10,7 @@ import {
   Tally,
   verdictOf,
 } from "../../packages/sandbox-host/src/port-access/fuzz-listener.suite.ts";
-import {
-  type HostileAnswer,
-  hostileAnswer,
-} from "../../packages/sandbox-host/src/port-access/hostile-answer.suite.ts";
+import { type HostileAnswer, hostileAnswer } from "../../packages/sandbox-host/src/port-access/hostile-answer.suite.ts";
 import { archiveOf } from "../support/archive-of.ts";
 import { fileClient, uploadOf } from "../support/file-client.ts";
 import { startHost, type TestHost } from "../support/host.ts";

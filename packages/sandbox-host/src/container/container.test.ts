@@ -1,7 +1,10 @@
-import { expect, it } from "@jest/globals";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "@jest/globals";
 import { createLog } from "@turnbox/core";
 import { createManualClock } from "@turnbox/core/testing";
-import { startTestHost } from "../compose.suite.ts";
+import { SIGNAL, startTestHost } from "../compose.suite.ts";
+import { until } from "../session/rig.suite.ts";
 import { createContainers } from "./container.ts";
 
 it("ends what is retired a moment later, and at once for who needs it gone", async () => {
@@ -23,4 +26,25 @@ it("ends what is retired a moment later, and at once for who needs it gone", asy
   containers.retire(session, end);
   await containers.settled(session);
   expect(ended).toBe(2);
+});
+
+describe("a container that dies", () => {
+  it("is replaced on the same files under a new generation", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    await test.bash(session, "write /workspace/a.txt kept");
+    test.runtime.crash(session.row.container ?? "", "lost");
+    expect((await test.bash(session, "cat /workspace/a.txt")).content).toBe("kept");
+    expect(session.row.generation).toBe(2);
+  });
+
+  it("is told to the call that ran in it", async () => {
+    await using test = await startTestHost();
+    const session = await test.create();
+    const { path } = await test.storage.mountHead(session.head, { signal: SIGNAL });
+    const running = test.bash(session, "count /workspace/n");
+    await until(() => existsSync(join(path, "workspace/n")));
+    test.runtime.crash(session.row.container ?? "", "oom");
+    expect(await running).toMatchObject({ exitReason: "oom", isError: true });
+  });
 });

@@ -1,12 +1,12 @@
 import { type Clock, randomToken, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import { untilAborted } from "../async/until-aborted.ts";
-import type { Network } from "../network/network.ts";
 import { DENY_ALL, needsNetwork } from "../network-policy/policy.ts";
+import type { Network } from "../network/network.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import type { Session } from "../session/session.ts";
 import type { HeadRef, Storage } from "../storage/storage.ts";
 import type { RecentMounts } from "./recent-mounts.ts";
-import type { Session } from "../session/session.ts";
 
 /** Container ids are of one fixed length: runsc matches ids by prefix. */
 const CONTAINER_ID_LENGTH = 16;

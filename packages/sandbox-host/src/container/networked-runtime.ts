@@ -1,5 +1,5 @@
-import type { Runtime } from "../runtime/runtime.ts";
 import type { Network } from "../network/network.ts";
+import type { Runtime } from "../runtime/runtime.ts";
 
 /** A runtime whose containers take their networks with them: what ends a container, from wherever, ends its network. */
 export function createNetworkedRuntime(runtime: Runtime, network: Network): Runtime {

@@ -1,5 +1,11 @@
 import { FileFailure, toFileFailure } from "../file/failure.ts";
-import { createBlockingReader, type FromWorker, MAX_TEXT_CHARACTERS, type ToWorker, writeFrameSync } from "../file/frame.ts";
+import {
+  createBlockingReader,
+  type FromWorker,
+  MAX_TEXT_CHARACTERS,
+  type ToWorker,
+  writeFrameSync,
+} from "../file/frame.ts";
 import type { OperationContext, OperationTable } from "../file/operation.ts";
 import { createWalk } from "../file/walk.ts";
 import { OPERATIONS } from "./operations.ts";

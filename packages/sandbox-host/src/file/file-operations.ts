@@ -9,7 +9,7 @@ import { stat } from "./op/stat.ts";
 import { unpackArchive } from "./op/unpack-archive.ts";
 import { watchDirectory } from "./op/watch-directory.ts";
 import { writeFile } from "./op/write-file.ts";
-import type { ForeignOperation, AnyOperation, OperationContext, OperationTable } from "./operation.ts";
+import type { AnyOperation, ForeignOperation, OperationContext, OperationTable } from "./operation.ts";
 
 /**
  * The operations on files. One runs in a file worker: it may block, it holds no state between two jobs, it may be killed at

@@ -1,7 +1,7 @@
 import { type Clock, type CommandRunner, createDeadline, systemClock } from "@turnbox/core";
+import type { InputOf, OperationName, OutputOf } from "./file-operations.ts";
 import { type JobRun, type Piece, startJob } from "./job-run.ts";
 import { createLane, type LaneLimits, type LaneStats, type Lease } from "./lane.ts";
-import type { InputOf, OperationName, OutputOf } from "./file-operations.ts";
 import { startWorkerProcess } from "./worker-process.ts";
 
 /**

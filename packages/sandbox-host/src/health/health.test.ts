@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { systemClock } from "@turnbox/core";
-import type { HuskRow } from "../record/row.ts";
 import type { Removals } from "../lifecycle/remove.ts";
+import type { HuskRow } from "../record/row.ts";
 import { CALL, createRig, type Rig } from "../session/rig.suite.ts";
 import type { StorageStatus } from "../storage/storage.ts";
 import { DataSpace } from "./data-space.ts";

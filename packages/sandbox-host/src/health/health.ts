@@ -1,6 +1,6 @@
 import { type Clock, SandboxError } from "@turnbox/core";
 import type { Husks } from "../lifecycle/husk.ts";
-import type { Removals, Removal } from "../lifecycle/remove.ts";
+import type { Removal, Removals } from "../lifecycle/remove.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Storage, StorageStatus } from "../storage/storage.ts";
 import type { DataSpace } from "./data-space.ts";

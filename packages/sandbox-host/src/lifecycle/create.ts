@@ -1,16 +1,16 @@
 import { newSessionId, parseSessionId, SandboxError } from "@turnbox/core";
 import type { Cordon } from "../cordon/cordon.ts";
+import type { NetworkPolicy } from "../network-policy/policy.ts";
 import type { Records } from "../record/records.ts";
 import type { ReceiptRow, SessionRow, SnapshotRow } from "../record/row.ts";
-import type { NetworkPolicy } from "../network-policy/policy.ts";
-import type { ContainerLimits } from "../runtime/runtime.ts";
-import type { Templates } from "../template/templates.ts";
 import { mayBeSnapshotId } from "../record/snapshot-id.ts";
+import type { ContainerLimits } from "../runtime/runtime.ts";
 import type { CrashPointHook } from "../session/crash-point.ts";
-import type { Blueprint, Maker, TimePolicy } from "./make.ts";
 import type { Receipts } from "../session/receipts.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Session } from "../session/session.ts";
+import type { Templates } from "../template/templates.ts";
+import type { Blueprint, Maker, TimePolicy } from "./make.ts";
 
 export interface CreateRequest {
   readonly tenant: string;

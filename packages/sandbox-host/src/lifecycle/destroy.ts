@@ -2,8 +2,8 @@ import type { Clock } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
 import type { ReceiptRow } from "../record/row.ts";
 import type { CrashPointHook } from "../session/crash-point.ts";
-import type { Removals } from "./remove.ts";
 import { DESTROYED, type Session } from "../session/session.ts";
+import type { Removals } from "./remove.ts";
 
 /**
  * Ends a session in any phase. It answers when the tombstone is durable; from then on the session is only removed. Done

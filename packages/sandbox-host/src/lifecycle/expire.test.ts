@@ -2,11 +2,11 @@ import { describe, expect, it } from "@jest/globals";
 import { SandboxError } from "@turnbox/core";
 import type { Timing } from "../record/row.ts";
 import { createActivity } from "../session/activity.ts";
+import { CALL, createRig, type Rig } from "../session/rig.suite.ts";
 import type { DestroySession } from "./destroy.ts";
 import { createExpiry, type Expiry } from "./expire.ts";
 import { createExtendSession } from "./extend.ts";
 import type { PauseRequest, PauseSession } from "./pause.ts";
-import { CALL, createRig, type Rig } from "../session/rig.suite.ts";
 
 const MINUTE_MS = 60_000;
 const timing = (more: Partial<Timing>): { readonly timing: Timing } => ({

@@ -2,11 +2,11 @@ import { type Clock, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Records } from "../record/records.ts";
 import type { Activity } from "../session/activity.ts";
-import type { DestroySession } from "./destroy.ts";
-import type { PauseSession } from "./pause.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Session } from "../session/session.ts";
 import { type DueAction, dueAction } from "../session/timing.ts";
+import type { DestroySession } from "./destroy.ts";
+import type { PauseSession } from "./pause.ts";
 
 interface Call {
   readonly signal: AbortSignal;

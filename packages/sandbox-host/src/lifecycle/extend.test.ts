@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import type { Phase } from "../record/row.ts";
-import { createExtendSession, MAX_TTL_MS } from "./extend.ts";
 import { createRig } from "../session/rig.suite.ts";
+import { createExtendSession, MAX_TTL_MS } from "./extend.ts";
 
 const ask = (ttlMs: number | null, idempotencyKey = "", payload = "") => ({
   idempotencyKey,

@@ -1,6 +1,6 @@
 import { expect, it } from "@jest/globals";
-import { createHusks } from "./husk.ts";
 import { CALL, createRig } from "../session/rig.suite.ts";
+import { createHusks } from "./husk.ts";
 
 it("looks once for all who ask while it looks, and again for those who asked after it had begun", async () => {
   await using rig = await createRig();

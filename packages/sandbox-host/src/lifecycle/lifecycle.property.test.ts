@@ -2,6 +2,8 @@ import { describe, expect, it, jest } from "@jest/globals";
 import { ERROR_TABLE, SandboxError } from "@turnbox/core";
 import fc from "fast-check";
 import { HOME, SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
+import { until } from "../session/rig.suite.ts";
+import type { Session } from "../session/session.ts";
 import {
   NAMES,
   nextState,
@@ -11,8 +13,6 @@ import {
   RACING_REASONS,
   type Settled,
 } from "./lifecycle-model.suite.ts";
-import { until } from "../session/rig.suite.ts";
-import type { Session } from "../session/session.ts";
 
 jest.setTimeout(600_000);
 

@@ -1,18 +1,18 @@
 import { type Clock, randomToken, type SessionId } from "@turnbox/core";
+import type { RecentMounts } from "../container/recent-mounts.ts";
+import type { NetworkPolicy } from "../network-policy/policy.ts";
 import type { Records } from "../record/records.ts";
 import type { ReceiptRow, SessionRow, Timing } from "../record/row.ts";
-import type { NetworkPolicy } from "../network-policy/policy.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
-import type { BaseRef, Origin, Storage } from "../storage/storage.ts";
 import type { CrashPointHook } from "../session/crash-point.ts";
-import type { DestroySession } from "./destroy.ts";
 import type { SessionEvents } from "../session/events.ts";
-import type { RecentMounts } from "../container/recent-mounts.ts";
-import { sessionMarks } from "../session/session-marks.ts";
 import type { Registry } from "../session/registry.ts";
+import { sessionMarks } from "../session/session-marks.ts";
 import { createSession, type Session } from "../session/session.ts";
 import type { Space } from "../session/space.ts";
 import { startTiming } from "../session/timing.ts";
+import type { BaseRef, Origin, Storage } from "../storage/storage.ts";
+import type { DestroySession } from "./destroy.ts";
 
 /** How long a session may live, as its maker says. */
 export type TimePolicy = Omit<Timing, "expiresAtMs">;

@@ -1,7 +1,7 @@
 import type { Clock } from "@turnbox/core";
 import type { Logger } from "pino";
-import type { Runtime } from "../runtime/runtime.ts";
 import type { Containers } from "../container/container.ts";
+import type { Runtime } from "../runtime/runtime.ts";
 import type { CrashPointHook } from "../session/crash-point.ts";
 import { assertGeneration } from "../session/generation.ts";
 import type { Intents } from "../session/intent.ts";

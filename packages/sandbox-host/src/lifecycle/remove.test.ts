@@ -1,7 +1,7 @@
 import { expect, it } from "@jest/globals";
+import { createRig } from "../session/rig.suite.ts";
 import { createHusks } from "./husk.ts";
 import { createRemovals } from "./remove.ts";
-import { createRig } from "../session/rig.suite.ts";
 
 it("removes a few sessions at a time, however many are destroyed at once, and all of them in the end", async () => {
   await using rig = await createRig();

@@ -1,16 +1,16 @@
 import { type Clock, hasReason, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
+import { atMost } from "../async/at-most.ts";
+import { Semaphore } from "../async/semaphore.ts";
+import type { Containers } from "../container/container.ts";
 import type { Records } from "../record/records.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { Semaphore } from "../async/semaphore.ts";
-import type { Storage } from "../storage/storage.ts";
-import { atMost } from "../async/at-most.ts";
-import type { Containers } from "../container/container.ts";
 import type { CrashPointHook } from "../session/crash-point.ts";
-import type { Husks } from "./husk.ts";
-import { huskMarks } from "../session/session-marks.ts";
 import type { Registry } from "../session/registry.ts";
+import { huskMarks } from "../session/session-marks.ts";
 import type { Session } from "../session/session.ts";
+import type { Storage } from "../storage/storage.ts";
+import type { Husks } from "./husk.ts";
 
 /** A session that is being removed. */
 export interface Removal {

@@ -4,9 +4,9 @@ import { describe, expect, it } from "@jest/globals";
 import { SandboxError } from "@turnbox/core";
 import type { IntentRow, Phase } from "../record/row.ts";
 import type { SettleIntent } from "../session/intent.ts";
-import { createRepairSession } from "./repair.ts";
 import { CALL, createRig, type Rig, snapshotOf } from "../session/rig.suite.ts";
 import type { Session } from "../session/session.ts";
+import { createRepairSession } from "./repair.ts";
 
 const FAILED: Phase = { kind: "failed", message: "broken by the test" };
 const ask = (idempotencyKey = "") => ({ idempotencyKey, payload: "p" });

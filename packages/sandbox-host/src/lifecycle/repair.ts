@@ -1,12 +1,12 @@
 import { SandboxError } from "@turnbox/core";
+import type { Containers } from "../container/container.ts";
 import type { Records } from "../record/records.ts";
 import type { SnapshotRow } from "../record/row.ts";
-import type { HeadRef, SessionPresence, Storage } from "../storage/storage.ts";
-import type { Containers } from "../container/container.ts";
 import type { SettleIntent } from "../session/intent.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Receipts } from "../session/receipts.ts";
 import { inOrder, type Session, within } from "../session/session.ts";
+import type { HeadRef, SessionPresence, Storage } from "../storage/storage.ts";
 
 export interface RepairRequest {
   readonly idempotencyKey: string;

@@ -1,12 +1,12 @@
 import { SandboxError } from "@turnbox/core";
-import type { Runtime } from "../runtime/runtime.ts";
 import type { Containers } from "../container/container.ts";
+import { assertEnforceable, DENY_ALL, needsNetwork, type NetworkPolicy } from "../network-policy/policy.ts";
+import type { Network } from "../network/network.ts";
+import type { Runtime } from "../runtime/runtime.ts";
 import { assertGeneration } from "../session/generation.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Receipts } from "../session/receipts.ts";
 import { inOrder, type Session, within } from "../session/session.ts";
-import type { Network } from "../network/network.ts";
-import { assertEnforceable, DENY_ALL, needsNetwork, type NetworkPolicy } from "../network-policy/policy.ts";
 
 export interface UpdatePolicyRequest {
   readonly idempotencyKey: string;

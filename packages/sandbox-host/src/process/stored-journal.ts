@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { hasReason, SandboxError } from "@turnbox/core";
+import { createSerial } from "../async/serial.ts";
 import { operationName } from "../file/operation.ts";
 import type { FileWorkers } from "../file/workers.ts";
-import { createSerial } from "../async/serial.ts";
 import type { Journals, Storage } from "../storage/storage.ts";
-import type { Journal } from "./journal.ts";
 import { type journalOperation, type JournalResult, type JournalWork, workOnJournal } from "./journal-operation.ts";
+import type { Journal } from "./journal.ts";
 
 /** A journal that lies in the storage, where its session's bound holds. */
 export interface StoredJournal extends Journal {

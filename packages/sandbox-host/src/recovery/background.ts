@@ -1,17 +1,17 @@
 import type { Clock } from "@turnbox/core";
 import type { Logger } from "pino";
-import type { Health } from "../health/health.ts";
-import type { Records } from "../record/records.ts";
-import type { Runtime } from "../runtime/runtime.ts";
-import type { Storage } from "../storage/storage.ts";
+import { inParallel } from "../async/in-parallel.ts";
 import type { Containers } from "../container/container.ts";
-import { watchContainers } from "./container-watch.ts";
+import type { Health } from "../health/health.ts";
 import type { Expiry } from "../lifecycle/expire.ts";
 import type { Husks } from "../lifecycle/husk.ts";
-import { inParallel } from "../async/in-parallel.ts";
+import type { Records } from "../record/records.ts";
+import type { Runtime } from "../runtime/runtime.ts";
 import type { Registry } from "../session/registry.ts";
-import { watchStorage } from "./storage-watch.ts";
+import type { Storage } from "../storage/storage.ts";
 import type { WarmPool } from "../warm/pool.ts";
+import { watchContainers } from "./container-watch.ts";
+import { watchStorage } from "./storage-watch.ts";
 
 interface Deps {
   readonly registry: Registry;

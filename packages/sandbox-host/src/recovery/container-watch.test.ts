@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
-import { watchContainers } from "./container-watch.ts";
 import { CALL, createRig, type Rig, until } from "../session/rig.suite.ts";
 import type { Session } from "../session/session.ts";
+import { watchContainers } from "./container-watch.ts";
 
 const INTERVAL_MS = 500;
 

@@ -1,8 +1,8 @@
 import { type Clock, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
-import type { Runtime } from "../runtime/runtime.ts";
-import type { Containers } from "../container/container.ts";
 import { inParallel } from "../async/in-parallel.ts";
+import type { Containers } from "../container/container.ts";
+import type { Runtime } from "../runtime/runtime.ts";
 import type { Registry } from "../session/registry.ts";
 
 interface Deps {

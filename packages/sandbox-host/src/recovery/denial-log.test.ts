@@ -1,7 +1,7 @@
 import { expect, it } from "@jest/globals";
 import type { Logger } from "pino";
-import { createDenialLog } from "./denial-log.ts";
 import type { Denial } from "../network/network.ts";
+import { createDenialLog } from "./denial-log.ts";
 
 const CALL = { signal: new AbortController().signal };
 

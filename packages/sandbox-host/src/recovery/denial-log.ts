@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
-import type { Registry } from "../session/registry.ts";
 import type { Denial, Network } from "../network/network.ts";
+import type { Registry } from "../session/registry.ts";
 
 /** How many sessions are looked at in a round; the others have their turn in the next ones, before anything is forgotten. */
 const SESSIONS_A_ROUND = 16;

@@ -1,9 +1,9 @@
 import type { Clock } from "@turnbox/core";
 import type { Logger } from "pino";
+import { DENY_ALL } from "../network-policy/policy.ts";
+import type { Network } from "../network/network.ts";
 import type { Registry } from "../session/registry.ts";
 import { createDenialLog } from "./denial-log.ts";
-import type { Network } from "../network/network.ts";
-import { DENY_ALL } from "../network-policy/policy.ts";
 
 interface Call {
   readonly signal: AbortSignal;

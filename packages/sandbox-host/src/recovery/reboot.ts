@@ -1,11 +1,11 @@
 import { readFile } from "node:fs/promises";
 import type { Logger } from "pino";
+import { inParallel } from "../async/in-parallel.ts";
+import type { Containers } from "../container/container.ts";
 import type { Records } from "../record/records.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { takeCleanStop } from "./clean-stop.ts";
-import type { Containers } from "../container/container.ts";
-import { inParallel } from "../async/in-parallel.ts";
 import type { Registry } from "../session/registry.ts";
+import { takeCleanStop } from "./clean-stop.ts";
 import { loseFiles } from "./storage-watch.ts";
 
 const BOOT_ID = "boot_id";

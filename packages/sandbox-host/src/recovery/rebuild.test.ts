@@ -2,6 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { SIGNAL, startTestHost } from "../compose.suite.ts";
+import { openRecords } from "../record/records.ts";
 import {
   completeTurn,
   deleteSnapshot,
@@ -13,7 +14,6 @@ import {
   writeAndSeal,
 } from "../turn/turn.suite.ts";
 import { rebuildRecords } from "./rebuild.ts";
-import { openRecords } from "../record/records.ts";
 
 describe("rebuildRecords", () => {
   it("makes sessions, snapshots and husks again from the pool alone, and nothing is numbered twice", async () => {

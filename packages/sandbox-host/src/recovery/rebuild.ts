@@ -1,8 +1,8 @@
-import type { Marks, SessionInventory, SnapshotInfo, Storage } from "../storage/storage.ts";
-import { LABEL_MARK, readHusk } from "../session/session-marks.ts";
-import { fromSnapshotMarks } from "../turn/snapshot-marks.ts";
 import type { Records } from "../record/records.ts";
 import type { SessionRow, SnapshotRow, Timing } from "../record/row.ts";
+import { LABEL_MARK, readHusk } from "../session/session-marks.ts";
+import type { Marks, SessionInventory, SnapshotInfo, Storage } from "../storage/storage.ts";
+import { fromSnapshotMarks } from "../turn/snapshot-marks.ts";
 
 /** What a rebuild did with each session that the pool has. */
 export interface Rebuilt {

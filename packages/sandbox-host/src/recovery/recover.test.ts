@@ -1,11 +1,12 @@
 import { describe, expect, it } from "@jest/globals";
+import { HOME, SIGNAL, startTestHost } from "../compose.suite.ts";
+import type { Removals } from "../lifecycle/remove.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { SettleIntent } from "../session/intent.ts";
-import type { Removals } from "../lifecycle/remove.ts";
-import { recoverSessions } from "./recover.ts";
 import { createRegistry, type Registry } from "../session/registry.ts";
-import { CALL, createRig, type Rig, snapshotOf } from "../session/rig.suite.ts";
+import { CALL, createRig, type Rig, snapshotOf, until } from "../session/rig.suite.ts";
 import type { Session } from "../session/session.ts";
+import { recoverSessions } from "./recover.ts";
 
 const BOOT = "this-boot";
 const nothing: SettleIntent = () => Promise.resolve();
@@ -166,5 +167,79 @@ describe("recoverSessions", () => {
     expect(performance.now() - startedMs).toBeLessThan(10_000);
     expect(registry.size).toBe(200);
     expect({ asked, most }).toEqual({ asked: 20, most: 8 });
+  });
+});
+
+describe("a restart", () => {
+  it("destroys nothing: sessions, files and the running container are there, and the next call works (D6)", async () => {
+    const before = await startTestHost();
+    const session = await before.create({ labels: { a: "b" } });
+    await before.bash(session, "write /workspace/a.txt kept");
+    await before.host.completeTurn(
+      session,
+      { turnKey: "", outcome: "succeeded", expectedGeneration: undefined },
+      { signal: SIGNAL },
+    );
+    await using after = await before.restart();
+    const again = after.host.registry.get(session.row.id, HOME);
+    expect(again.row).toMatchObject({ labels: { a: "b" }, turnCounter: 1, generation: 1, phase: { kind: "active" } });
+    expect((await after.bash(again, "cat /workspace/a.txt")).content).toBe("kept");
+    expect(again.row).toMatchObject({ container: session.row.container, generation: 1 });
+  });
+
+  it("thaws what the stop froze before anybody calls, and boots nothing that is gone", async () => {
+    const before = await startTestHost();
+    const [frozen, gone] = [await before.create(), await before.create()];
+    for (const session of [frozen, gone]) await before.bash(session, "echo boot");
+    await before.runtime.pause(frozen.row.container ?? "", { signal: SIGNAL });
+    before.runtime.crash(gone.row.container ?? "", "lost");
+    await using after = await before.restart();
+    const liveness = (id: string | null) => after.runtime.liveness(id ?? "", { signal: SIGNAL });
+    await until(async () => (await liveness(frozen.row.container)) === "running");
+    expect(after.host.registry.get(gone.row.id, HOME).row).toMatchObject({
+      container: gone.row.container,
+      generation: 1,
+    });
+    expect(await liveness(gone.row.container)).toBe("gone");
+  });
+
+  it("undoes a create that was cut off", async () => {
+    const before = await startTestHost();
+    const hold = before.storage.faults.holdNext("createSession");
+    const cut = before.create().catch(() => undefined);
+    await hold.entered;
+    const restarting = before.restart();
+    hold.release();
+    await using after = await restarting;
+    await cut;
+    await until(() => after.host.registry.size === 0);
+    expect(await after.storage.inventory({ signal: SIGNAL })).toEqual([]);
+  });
+
+  it("ends containers that no session owns, and leaves files without a record alone", async () => {
+    const before = await startTestHost();
+    const session = await before.create();
+    await before.runtime.start(
+      { id: "stray00000000000", rootPath: "/", hostname: "x", limits: {} },
+      { signal: SIGNAL },
+    );
+    await before.host.records.call("deleteSession", session.row.token);
+    await using after = await before.restart();
+    expect(await after.runtime.list({ signal: SIGNAL })).toEqual([]);
+    expect(await after.storage.inventory({ signal: SIGNAL })).toHaveLength(1);
+  });
+});
+
+describe("a session that cannot be brought back", () => {
+  it("is marked as failed and holds up no other", async () => {
+    const before = await startTestHost();
+    const [lost, kept] = [await before.create(), await before.create()];
+    await before.storage.destroySession(lost.row.token, { signal: SIGNAL });
+    await using after = await before.restart();
+    expect(after.host.registry.find(lost.row.id)?.row.phase).toMatchObject({ kind: "failed" });
+    const again = after.host.registry.get(kept.row.id, HOME);
+    expect((await after.bash(again, "echo serving")).content).toBe("serving\n");
+    await after.host.destroySession(after.host.registry.get(lost.row.id, HOME));
+    await until(() => after.host.registry.size === 1);
   });
 });

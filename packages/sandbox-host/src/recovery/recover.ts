@@ -1,15 +1,15 @@
 import { type Clock, hasReason } from "@turnbox/core";
 import type { Logger } from "pino";
+import { inParallel } from "../async/in-parallel.ts";
+import type { Removals } from "../lifecycle/remove.ts";
 import type { Records } from "../record/records.ts";
 import type { IntentRow } from "../record/row.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { SessionPresence, Storage } from "../storage/storage.ts";
 import type { SessionEvents } from "../session/events.ts";
-import { inParallel } from "../async/in-parallel.ts";
 import type { SettleIntent } from "../session/intent.ts";
-import type { Removals } from "../lifecycle/remove.ts";
 import type { Registry } from "../session/registry.ts";
 import { createSession, type Session } from "../session/session.ts";
+import type { SessionPresence, Storage } from "../storage/storage.ts";
 import { isReady, type WarmMember } from "../warm/member.ts";
 
 interface Deps {

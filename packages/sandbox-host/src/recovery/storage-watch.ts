@@ -1,12 +1,12 @@
 import { type Clock, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
+import type { Containers } from "../container/container.ts";
 import type { Health } from "../health/health.ts";
 import type { Records } from "../record/records.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { HeadRef, Storage } from "../storage/storage.ts";
-import type { Containers } from "../container/container.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Session } from "../session/session.ts";
+import type { HeadRef, Storage } from "../storage/storage.ts";
 import type { WarmPool } from "../warm/pool.ts";
 
 interface Deps {

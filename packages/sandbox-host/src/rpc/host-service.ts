@@ -4,10 +4,10 @@ import { coversTenant } from "@turnbox/core";
 import { principalOf } from "@turnbox/core/server";
 import { HealthStatus, type HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import type { HealthGrade } from "../health/health.ts";
-import { toWireCapabilities } from "./convert.ts";
 import type { StorageStatus } from "../storage/storage.ts";
-import type { Host } from "./host.ts";
+import { toWireCapabilities } from "./convert.ts";
 import { getHostStats } from "./host-stats.ts";
+import type { Host } from "./host.ts";
 import { setAdmission, toWireAdmission } from "./set-admission.ts";
 import { deleteTemplate, importTemplate, listTemplates } from "./templates.ts";
 

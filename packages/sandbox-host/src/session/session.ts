@@ -1,13 +1,13 @@
 import { SandboxError } from "@turnbox/core";
+import { createSerial, type Serial } from "../async/serial.ts";
 import type { SessionCommit } from "../record/operation.ts";
 import type { Records } from "../record/records.ts";
 import type { IntentRow, SessionRow } from "../record/row.ts";
 import type { HeadRef } from "../storage/storage.ts";
+import { createDirtyFlag, type DirtyFlag } from "./dirty-flag.ts";
 import type { SessionEvents } from "./events.ts";
 import { createGate, type Gate } from "./gate.ts";
 import { assertActive, assertTransition } from "./phase.ts";
-import { createSerial, type Serial } from "../async/serial.ts";
-import { createDirtyFlag, type DirtyFlag } from "./dirty-flag.ts";
 
 /**
  * A session of this host: its row, and what lives only in memory. The row is replaced, never changed in place, and only

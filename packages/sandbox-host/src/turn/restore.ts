@@ -1,10 +1,10 @@
 import { newSessionId, parseSessionId } from "@turnbox/core";
 import type { Cordon } from "../cordon/cordon.ts";
+import { findMade, type Made } from "../lifecycle/create.ts";
+import type { Maker } from "../lifecycle/make.ts";
 import type { Records } from "../record/records.ts";
 import type { Ceilings } from "../session/ceilings.ts";
-import { findMade, type Made } from "../lifecycle/create.ts";
 import type { Intents } from "../session/intent.ts";
-import type { Maker } from "../lifecycle/make.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Receipts } from "../session/receipts.ts";
 import type { Registry } from "../session/registry.ts";

@@ -1,13 +1,13 @@
 import { hasReason, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
+import { inParallel } from "../async/in-parallel.ts";
+import type { Containers } from "../container/container.ts";
+import { prewarmSpec } from "../container/prewarm-spec.ts";
 import type { Records } from "../record/records.ts";
 import type { RollbackIntent, SnapshotRow } from "../record/row.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { Containers } from "../container/container.ts";
 import type { CrashPointHook } from "../session/crash-point.ts";
-import { prewarmSpec } from "../container/prewarm-spec.ts";
 import { assertGeneration } from "../session/generation.ts";
-import { inParallel } from "../async/in-parallel.ts";
 import type { Intents } from "../session/intent.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Receipts } from "../session/receipts.ts";
@@ -16,8 +16,8 @@ import type { HeadRef, Storage } from "../storage/storage.ts";
 import { findSnapshot } from "./find.ts";
 import type { Retention } from "./retain.ts";
 import type { Sealing } from "./seal.ts";
-import { assertSnapshots } from "./snapshot.ts";
 import { snapshotMarks } from "./snapshot-marks.ts";
+import { assertSnapshots } from "./snapshot.ts";
 
 export interface RollbackRequest {
   readonly idempotencyKey: string;

@@ -1,11 +1,11 @@
 import type { Clock } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
 import type { ReceiptRow, SessionRow, SnapshotRow } from "../record/row.ts";
+import { newSnapshotId, nextSnapshotName } from "../record/snapshot-id.ts";
 import type { CrashPointHook } from "../session/crash-point.ts";
 import type { Intents } from "../session/intent.ts";
 import { type Session, within } from "../session/session.ts";
 import type { HeadRef, Storage } from "../storage/storage.ts";
-import { newSnapshotId, nextSnapshotName } from "../record/snapshot-id.ts";
 import { snapshotMarks } from "./snapshot-marks.ts";
 
 interface Call {

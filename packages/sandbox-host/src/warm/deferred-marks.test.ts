@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@jest/globals";
-import type { Marks } from "../storage/storage.ts";
-import { createDeferredMarks, type DeferredMarks } from "./deferred-marks.ts";
 import { createRig, type Rig } from "../session/rig.suite.ts";
 import type { Session } from "../session/session.ts";
+import type { Marks } from "../storage/storage.ts";
+import { createDeferredMarks, type DeferredMarks } from "./deferred-marks.ts";
 
 interface Desk extends AsyncDisposable {
   readonly rig: Rig;

@@ -1,9 +1,9 @@
 import { type Clock, hasReason } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { SessionRow } from "../record/row.ts";
-import type { Storage } from "../storage/storage.ts";
-import { sessionMarks } from "../session/session-marks.ts";
 import type { Registry } from "../session/registry.ts";
+import { sessionMarks } from "../session/session-marks.ts";
+import type { Storage } from "../storage/storage.ts";
 
 /**
  * Marks on the files of sessions that were made under another name. Only the rebuilding of lost records reads them, so

@@ -1,18 +1,18 @@
 import { SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
-import type { Network } from "../network/network.ts";
+import type { Containers } from "../container/container.ts";
+import type { Blueprint, Maker } from "../lifecycle/make.ts";
 import { DENY_ALL } from "../network-policy/policy.ts";
+import type { Network } from "../network/network.ts";
 import type { Records } from "../record/records.ts";
 import type { ReceiptRow, SessionRow } from "../record/row.ts";
 import type { ContainerLimits, ExecSpec, Runtime } from "../runtime/runtime.ts";
-import type { BaseRef, Storage } from "../storage/storage.ts";
-import type { Templates } from "../template/templates.ts";
-import type { Containers } from "../container/container.ts";
 import type { CrashPointHook } from "../session/crash-point.ts";
 import type { SessionEvents } from "../session/events.ts";
-import type { Blueprint, Maker } from "../lifecycle/make.ts";
 import type { Registry } from "../session/registry.ts";
 import { createSession } from "../session/session.ts";
+import type { BaseRef, Storage } from "../storage/storage.ts";
+import type { Templates } from "../template/templates.ts";
 import { isSameLimits, kindFor, kindOf, warmBlueprint, type WarmKind, type WarmMember } from "./member.ts";
 
 interface Call {

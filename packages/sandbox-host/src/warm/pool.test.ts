@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "@jest/globals";
 import { createManualClock } from "@turnbox/core/testing";
-import type { NetworkPolicy } from "../network-policy/policy.ts";
 import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
+import type { NetworkPolicy } from "../network-policy/policy.ts";
 
 const WARM = { warmSessions: 2, warmRefillDelay: 0, warmRefillRate: 1000 };
 const CALL = { signal: SIGNAL };

@@ -1,11 +1,11 @@
 import type { Clock } from "@turnbox/core";
+import { inParallel } from "../async/in-parallel.ts";
+import type { Blueprint } from "../lifecycle/make.ts";
 import type { SessionRow } from "../record/row.ts";
 import type { BaseRef, Storage } from "../storage/storage.ts";
-import { inParallel } from "../async/in-parallel.ts";
 import { createDeferredMarks } from "./deferred-marks.ts";
-import type { Blueprint } from "../lifecycle/make.ts";
+import { createMemberLifecycle, type MemberLifecycleParts, type ReceiptOf } from "./member-lifecycle.ts";
 import { isOf, kindFor, kindOf, WARM_KINDS, type WarmKind, type WarmMember } from "./member.ts";
-import { createMemberLifecycle, type ReceiptOf, type MemberLifecycleParts } from "./member-lifecycle.ts";
 
 export interface WarmPoolOptions {
   /** How many of each kind stand ready for each template that is in use; 0 makes none. */

@@ -1,9 +1,9 @@
 import type { Clock } from "@turnbox/core";
+import { prewarmSpec } from "../container/prewarm-spec.ts";
 import type { Health } from "../health/health.ts";
 import { readHostStats } from "../health/stats.ts";
-import { MINI } from "../template/mini.ts";
-import { prewarmSpec } from "../container/prewarm-spec.ts";
 import type { Registry } from "../session/registry.ts";
+import { MINI } from "../template/mini.ts";
 import type { WarmMember } from "./member.ts";
 import { createWarmPool, type WarmPool, type WarmPoolParts } from "./pool.ts";
 

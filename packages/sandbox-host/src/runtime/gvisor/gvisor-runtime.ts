@@ -9,14 +9,14 @@ import {
   SandboxError,
   systemClock,
 } from "@turnbox/core";
-import { endWaiterInput, tendOutput } from "../execution/waiter.ts";
 import { KeyedMutex } from "../../async/keyed-mutex.ts";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
 import { superviseExecution } from "../execution/supervise-execution.ts";
+import { endWaiterInput, tendOutput } from "../execution/waiter.ts";
 import { withinStopLimit } from "../execution/within-stop-limit.ts";
-import type { ContainerLimits, ContainerSpec, Execution, ExecSpec, Runtime } from "../runtime.ts";
-import { bootContainer, removeContainer } from "./boot.ts";
+import type { ContainerLimits, ContainerSpec, ExecSpec, Execution, Runtime } from "../runtime.ts";
 import { createBootLoad } from "./boot-load.ts";
+import { bootContainer, removeContainer } from "./boot.ts";
 import { cgroupOf, type GvisorContext, liveState, type PrepareRoot, runsc } from "./context.ts";
 import { createDeaths, isDead, noteDeath } from "./deaths.ts";
 import { checkSpec, recordProcess, type StartedProcess, startProcess } from "./exec.ts";
@@ -30,10 +30,10 @@ import { createContainerRest } from "./rest/container-rest.ts";
 import { openFreezer } from "./rest/freezer.ts";
 import { createRestingRuntime } from "./rest/resting-runtime.ts";
 import { createShellSlots } from "./shell-slots.ts";
+import { signalProcess } from "./signal-process.ts";
 import { bootSpare, makeSpareImage, removeSpare, restSpare, wakeSpare } from "./spare/spare-sandbox.ts";
 import { createSpares, type Spares } from "./spare/spares.ts";
 import { inspectProcess, spawnProcess } from "./spawn.ts";
-import { signalProcess } from "./signal-process.ts";
 import { countProcesses, readStats } from "./stats.ts";
 import { openTerminal } from "./terminal.ts";
 import { createTreeKiller } from "./tree-killer.ts";

@@ -3,7 +3,7 @@ import { release } from "node:os";
 import { join } from "node:path";
 import { hasReason, randomToken, SandboxError } from "@turnbox/core";
 import type { KeyedMutex } from "../../async/keyed-mutex.ts";
-import type { Execution, ExecSpec } from "../runtime.ts";
+import type { ExecSpec, Execution } from "../runtime.ts";
 import { bootContainer, removeContainer } from "./boot.ts";
 import { readCgroupMounts } from "./cgroup.ts";
 import type { GvisorContext } from "./context.ts";

@@ -2,6 +2,8 @@ import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { type Clock, SandboxError, systemClock } from "@turnbox/core";
+import { KeyedMutex } from "../../async/keyed-mutex.ts";
+import { Semaphore } from "../../async/semaphore.ts";
 import {
   baseInUse,
   checkBase,
@@ -18,8 +20,6 @@ import {
   snapshotInUse,
   viewSnapshotName,
 } from "../names.ts";
-import { KeyedMutex } from "../../async/keyed-mutex.ts";
-import { Semaphore } from "../../async/semaphore.ts";
 import {
   type Head,
   type HeadRef,

@@ -1,6 +1,7 @@
 import { chmod, mkdir, realpath, rename, rmdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, type CommandRunner, randomToken, SandboxError, systemClock } from "@turnbox/core";
+import { KeyedMutex } from "../../async/keyed-mutex.ts";
 import {
   baseInUse,
   baseNotFound,
@@ -24,7 +25,6 @@ import type {
   Storage,
   StorageCall,
 } from "../storage.ts";
-import { KeyedMutex } from "../../async/keyed-mutex.ts";
 import { NO_SNAPSHOTS, snapshotsNotAvailable } from "./no-snapshots.ts";
 import { namesIn, readRecord, replaceRecord, type TreeRecord, writeRecord } from "./record.ts";
 import { createTrees } from "./tree.ts";

@@ -1,4 +1,4 @@
-import type { ZfsRoom } from "./zfs-room.ts";
+import type { ZfsPool } from "./zfs-pool.ts";
 
 /** What is known of a session's place without a look. */
 export interface SessionPlace {
@@ -11,7 +11,7 @@ export interface SessionPlace {
  * that has gone without this instance's doing shows when a command on it is refused.
  */
 export async function findPlace(
-  { datasets, layout, places }: ZfsRoom,
+  { datasets, layout, places }: ZfsPool,
   token: string,
   signal: AbortSignal,
 ): Promise<SessionPlace | undefined> {
@@ -27,7 +27,7 @@ export async function findPlace(
  * binds, and would cost a look at each snapshot.
  */
 export function outerQuota(
-  { limits, poolBytes }: Pick<ZfsRoom, "limits" | "poolBytes">,
+  { limits, poolBytes }: Pick<ZfsPool, "limits" | "poolBytes">,
   refquotaBytes: number | undefined,
 ): number {
   const quotaBytes = Math.ceil((refquotaBytes ?? 0) * limits.quotaFactor);

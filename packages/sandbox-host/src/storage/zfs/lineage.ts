@@ -1,22 +1,22 @@
 import { SandboxError } from "@turnbox/core";
 
 /** A filesystem and the snapshot it was cloned from. */
-export interface Lineage {
+export interface ClonedFilesystem {
   readonly name: string;
   readonly origin: string;
 }
 
 /** What descends from what at one place. */
-export interface Kin {
+export interface Lineage {
   /** The filesystem of the place and all below it. */
-  readonly filesystems: readonly Lineage[];
+  readonly filesystems: readonly ClonedFilesystem[];
   /** How many filesystems were cloned from each snapshot that has clones, wherever in the pool they are. */
   readonly clones: ReadonlyMap<string, number>;
 }
 
 /** From rows of `name, origin, numclones`. */
-export function toKin(rows: readonly (readonly string[])[]): Kin {
-  const filesystems: Lineage[] = [];
+export function toLineage(rows: readonly (readonly string[])[]): Lineage {
+  const filesystems: ClonedFilesystem[] = [];
   const clones = new Map<string, number>();
   for (const [name = "", origin = "-", count = "-"] of rows) {
     if (!name.includes("@")) filesystems.push({ name, origin });
@@ -27,7 +27,7 @@ export function toKin(rows: readonly (readonly string[])[]): Kin {
 
 /** The snapshots that have more clones than those which are known. */
 export function clonedElsewhere(
-  { clones }: Kin,
+  { clones }: Lineage,
   known: readonly { readonly origin?: string | undefined }[],
 ): readonly string[] {
   const ours = Map.groupBy(known, ({ origin }) => origin);
@@ -35,9 +35,9 @@ export function clonedElsewhere(
 }
 
 /** Heads in an order in which each is free of clones when its turn comes. */
-export function dependantsFirst(heads: readonly Lineage[]): readonly Lineage[] {
+export function dependantsFirst(heads: readonly ClonedFilesystem[]): readonly ClonedFilesystem[] {
   const left = new Set(heads);
-  const order: Lineage[] = [];
+  const order: ClonedFilesystem[] = [];
   while (left.size > 0) {
     const free = [...left].filter((head) => ![...left].some(({ origin }) => origin.startsWith(`${head.name}@`)));
     if (free.length === 0) throw new SandboxError("INTERNAL", "heads depend on one another in a circle");

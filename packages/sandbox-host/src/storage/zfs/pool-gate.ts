@@ -8,7 +8,7 @@ const RETRY_AFTER_MS = 2000;
  * Who may work on an opened storage: everybody, except while it is brought back after the death of its daemon. Mounts are
  * then taken away and made anew under the same paths, and what was begun before must not go on as if nothing had happened.
  */
-export interface Admission {
+export interface PoolGate {
   readonly state: "open" | "closed";
   /** Runs the work under a signal that also ends it when the storage closes; `STORAGE_UNAVAILABLE` while it is closed. */
   run<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
@@ -17,7 +17,7 @@ export interface Admission {
   open(): void;
 }
 
-export function createAdmission(clock: Clock): Admission {
+export function createPoolGate(clock: Clock): PoolGate {
   const inside = new Map<AbortController, Promise<unknown>>();
   let state: "open" | "closed" = "closed";
 

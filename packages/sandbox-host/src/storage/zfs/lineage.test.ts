@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
-import { clonedElsewhere, dependantsFirst, toKin } from "./kin.ts";
+import { clonedElsewhere, dependantsFirst, toLineage } from "./lineage.ts";
 
-const kin = toKin([
+const lineage = toLineage([
   ["p/s", "-", "-"],
   ["p/s/g1", "p/base@base", "-"],
   ["p/s/g1@a", "-", "2"],
@@ -9,20 +9,20 @@ const kin = toKin([
   ["p/s/g2", "p/s/g1@a", "-"],
 ]);
 
-describe("the kin of a session", () => {
+describe("the lineage of a session", () => {
   it("is its filesystems with their origins, and its snapshots that have clones", () => {
-    expect(kin.filesystems).toEqual([
+    expect(lineage.filesystems).toEqual([
       { name: "p/s", origin: "-" },
       { name: "p/s/g1", origin: "p/base@base" },
       { name: "p/s/g2", origin: "p/s/g1@a" },
     ]);
-    expect([...kin.clones]).toEqual([["p/s/g1@a", 2]]);
+    expect([...lineage.clones]).toEqual([["p/s/g1@a", 2]]);
   });
 
   it("tells of clones elsewhere by those it does not know", () => {
-    expect(clonedElsewhere(kin, kin.filesystems)).toEqual(["p/s/g1@a"]);
-    expect(clonedElsewhere(toKin([["p/s/g1@a", "-", "1"]]), kin.filesystems)).toEqual([]);
-    expect(clonedElsewhere(kin, [{ origin: "p/s/g1@a" }, { origin: "p/s/g1@a" }, {}])).toEqual([]);
+    expect(clonedElsewhere(lineage, lineage.filesystems)).toEqual(["p/s/g1@a"]);
+    expect(clonedElsewhere(toLineage([["p/s/g1@a", "-", "1"]]), lineage.filesystems)).toEqual([]);
+    expect(clonedElsewhere(lineage, [{ origin: "p/s/g1@a" }, { origin: "p/s/g1@a" }, {}])).toEqual([]);
   });
 });
 

@@ -2,7 +2,7 @@ import { checkSnapshot, snapshotNotFound } from "../names.ts";
 import type { SnapshotRef } from "../storage.ts";
 import type { Dataset } from "./datasets.ts";
 import { filesystemOf } from "./layout.ts";
-import type { ZfsRoom } from "./zfs-room.ts";
+import type { ZfsPool } from "./zfs-pool.ts";
 
 /** Two snapshots that follow one another: on one filesystem, or the origin of a filesystem and a snapshot on it. */
 export interface Segment {
@@ -11,18 +11,18 @@ export interface Segment {
 }
 
 /** Two snapshots, looked up. */
-export interface Line {
+export interface Ancestry {
   readonly from: Dataset;
   readonly to: Dataset;
   /** The way from one to the other, the latest part first; undefined where the second does not come after the first. */
   readonly segments: readonly Segment[] | undefined;
 }
 
-export async function readLine(
-  { datasets, layout }: ZfsRoom,
+export async function readAncestry(
+  { datasets, layout }: ZfsPool,
   { from, to }: { readonly from: SnapshotRef; readonly to: SnapshotRef },
   signal: AbortSignal,
-): Promise<Line> {
+): Promise<Ancestry> {
   checkSnapshot(from);
   checkSnapshot(to);
   const tokens = [...new Set([from.token, to.token])];

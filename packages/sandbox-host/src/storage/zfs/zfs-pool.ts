@@ -16,7 +16,7 @@ export interface ZfsTools {
 }
 
 /** An opened pool and what works on it: what the nouns of the storage share. */
-export interface ZfsRoom extends ZfsTools {
+export interface ZfsPool extends ZfsTools {
   readonly layout: Layout;
   readonly datasets: Datasets;
   readonly flavor: Flavor;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { createManualClock } from "@turnbox/core/testing";
-import { createAdmission } from "./admission.ts";
+import { createPoolGate } from "./pool-gate.ts";
 
 const { signal } = new AbortController();
 const ended = (by: AbortSignal): Promise<never> =>
@@ -10,30 +10,30 @@ const ended = (by: AbortSignal): Promise<never> =>
     });
   });
 
-describe("admission to a storage", () => {
+describe("PoolGate", () => {
   it("is refused until the storage is open, and again after it was closed", async () => {
-    const admission = createAdmission(createManualClock());
-    await expect(admission.run(signal, () => Promise.resolve(1))).rejects.toMatchObject({
+    const gate = createPoolGate(createManualClock());
+    await expect(gate.run(signal, () => Promise.resolve(1))).rejects.toMatchObject({
       reason: "STORAGE_UNAVAILABLE",
     });
-    admission.open();
-    expect(await admission.run(signal, () => Promise.resolve(1))).toBe(1);
-    await admission.close();
-    await expect(admission.run(signal, () => Promise.resolve(1))).rejects.toMatchObject({
+    gate.open();
+    expect(await gate.run(signal, () => Promise.resolve(1))).toBe(1);
+    await gate.close();
+    await expect(gate.run(signal, () => Promise.resolve(1))).rejects.toMatchObject({
       reason: "STORAGE_UNAVAILABLE",
     });
   });
 
   it("ends for those inside when it closes, and closing waits for them", async () => {
-    const admission = createAdmission(createManualClock());
-    admission.open();
+    const gate = createPoolGate(createManualClock());
+    gate.open();
     const log: string[] = [];
-    const inside = admission
+    const inside = gate
       .run(signal, async (leave) => {
         await ended(leave).finally(() => log.push("left"));
       })
       .catch((thrown: unknown) => thrown);
-    await admission.close();
+    await gate.close();
     log.push("closed");
     expect(log).toEqual(["left", "closed"]);
     expect(await inside).toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
@@ -41,11 +41,11 @@ describe("admission to a storage", () => {
 
   it("is not held up for ever by one who does not leave", async () => {
     const clock = createManualClock();
-    const admission = createAdmission(clock);
-    admission.open();
-    void admission.run(signal, () => new Promise(() => undefined));
+    const gate = createPoolGate(clock);
+    gate.open();
+    void gate.run(signal, () => new Promise(() => undefined));
     let closed = false;
-    const closing = admission.close().then(() => {
+    const closing = gate.close().then(() => {
       closed = true;
     });
     await clock.advance(4999);
@@ -55,10 +55,10 @@ describe("admission to a storage", () => {
   });
 
   it("passes the caller's own cancellation on", async () => {
-    const admission = createAdmission(createManualClock());
-    admission.open();
+    const gate = createPoolGate(createManualClock());
+    gate.open();
     const caller = new AbortController();
-    const inside = admission.run(caller.signal, ended);
+    const inside = gate.run(caller.signal, ended);
     const reason = new Error("enough");
     caller.abort(reason);
     await expect(inside).rejects.toBe(reason);

@@ -1,17 +1,17 @@
 import { createHash } from "node:crypto";
 import { chmod, mkdir, realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { MOUNT_LOCK_PATH } from "./mount-lock.ts";
-import { createLayout, type Layout } from "./layout.ts";
 import type { LayoutNames } from "./layout-names.ts";
+import { createLayout, type Layout } from "./layout.ts";
+import { MOUNT_LOCK_PATH } from "./mount-lock.ts";
 
-export interface PlaceOptions extends LayoutNames {
+export interface HomeOptions extends LayoutNames {
   readonly home: string;
   readonly mountRoot?: string;
 }
 
 /** Makes the directories of a home where they are missing, and says where everything is. Nothing mounted is touched. */
-export async function makePlace(options: PlaceOptions): Promise<Layout> {
+export async function prepareHome(options: HomeOptions): Promise<Layout> {
   await mkdir(options.home, { recursive: true, mode: 0o700 });
   // Only for root: whoever can lock the file can keep everybody from mounting.
   await mkdir(dirname(MOUNT_LOCK_PATH), { recursive: true, mode: 0o700 });
