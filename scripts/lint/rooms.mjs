@@ -65,6 +65,7 @@ export const ROOMS = {
 
 /** What is wrong with a file of one room importing a file of another, or of none, in the same package; or undefined. */
 export function judgeRooms(owner, from, to) {
+  if (ROOMS[owner] === undefined) return `the package ${owner} has no record in scripts/lint/rooms.mjs`;
   const { rows, beside } = ROOMS[owner];
   if (rows === undefined || from === undefined || from === to) return undefined;
   if (to !== undefined) return judgeOrder(owner, from, to);

@@ -4,8 +4,7 @@ import type { Removal, Removals } from "../lifecycle/remove.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Storage, StorageStatus } from "../storage/storage.ts";
 import type { DataSpace } from "./data-space.ts";
-
-export type HealthGrade = "healthy" | "degraded" | "unhealthy";
+import { type HealthGrade, worst } from "./grade.ts";
 
 export interface HealthReport {
   readonly grade: HealthGrade;
@@ -140,11 +139,6 @@ export function createHealth(deps: {
       quarantined = [...tokens];
     },
   };
-}
-
-function worst(grades: readonly HealthGrade[]): HealthGrade {
-  if (grades.includes("unhealthy")) return "unhealthy";
-  return grades.includes("degraded") ? "degraded" : "healthy";
 }
 
 function inWords(report: Pick<HealthReport, "failedSessions" | "husks" | "quarantined">): readonly string[] {

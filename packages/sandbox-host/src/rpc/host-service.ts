@@ -3,7 +3,7 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { coversTenant } from "@turnbox/core";
 import { principalOf } from "@turnbox/core/server";
 import { HealthStatus, type HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
-import type { HealthGrade } from "../health/health.ts";
+import type { HealthGrade } from "../health/grade.ts";
 import type { StorageStatus } from "../storage/storage.ts";
 import { toWireCapabilities } from "./convert.ts";
 import { getHostStats } from "./host-stats.ts";

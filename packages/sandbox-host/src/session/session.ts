@@ -5,7 +5,6 @@ import type { Records } from "../record/records.ts";
 import type { IntentRow, SessionRow } from "../record/row.ts";
 import type { HeadRef } from "../storage/storage.ts";
 import { createDirtyFlag, type DirtyFlag } from "./dirty-flag.ts";
-import type { SessionEvents } from "./events.ts";
 import { createGate, type Gate } from "./gate.ts";
 import { assertActive, assertTransition } from "./phase.ts";
 
@@ -36,9 +35,14 @@ export interface Session {
   commit(change: (row: SessionRow) => SessionRow, extras?: Omit<SessionCommit, "session">): Promise<void>;
 }
 
+/** Where a session says what has happened to it. */
+export interface SessionObserver {
+  publish(kind: "changed" | "sealed", session: Session): void;
+}
+
 export function createSession(
   first: SessionRow,
-  { records, events }: { readonly records: Records; readonly events: SessionEvents },
+  { records, events }: { readonly records: Records; readonly events: SessionObserver },
 ): Session {
   let row = first;
   const commits = createSerial();

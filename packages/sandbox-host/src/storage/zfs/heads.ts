@@ -4,9 +4,9 @@ import type { Head, HeadRef, HeadSpec, StorageCall } from "../storage.ts";
 import { storageError } from "./failure.ts";
 import { toProperties } from "./marks.ts";
 import type { MountTarget } from "./mounts.ts";
-import { type ResolvedOrigin, resolveOrigin, withOrigin } from "./origins.ts";
+import { resolveOrigin, withOrigin } from "./origins.ts";
 import { findPlace } from "./session-places.ts";
-import { FILE_PROPERTIES, type ZfsPool } from "./zfs-pool.ts";
+import { FILE_PROPERTIES, type ResolvedOrigin, type ZfsPool } from "./zfs-pool.ts";
 
 export async function createHead(pool: ZfsPool, spec: HeadSpec, { signal }: StorageCall): Promise<Head> {
   checkHead(spec);

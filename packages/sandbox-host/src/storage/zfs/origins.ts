@@ -2,19 +2,7 @@ import { hasReason } from "@turnbox/core";
 import { baseNotFound, checkBase, checkSnapshot, snapshotNotFound } from "../names.ts";
 import type { Origin, StorageCall } from "../storage.ts";
 import { findSnapshot } from "./snapshots.ts";
-import type { ZfsPool } from "./zfs-pool.ts";
-
-/** The snapshot that an origin names, and how much it refers to where that was looked up. */
-export interface ResolvedOrigin {
-  readonly snapshot: string;
-  readonly referencedBytes: number | undefined;
-}
-
-/** Origins whose place in the pool was seen. Names are never used twice, so what is found there is what was meant. */
-export interface KnownOrigins {
-  find(origin: Origin): ResolvedOrigin | undefined;
-  note(origin: Origin, resolved: ResolvedOrigin): void;
-}
+import type { KnownOrigins, ResolvedOrigin, ZfsPool } from "./zfs-pool.ts";
 
 /** Beyond these, those that were noted first are looked up again. */
 const MAX_KNOWN = 10_000;

@@ -1,10 +1,4 @@
-import type { ZfsPool } from "./zfs-pool.ts";
-
-/** What is known of a session's place without a look. */
-export interface SessionPlace {
-  /** The outer quota; 0 is no bound. Only this home's storage changes it. */
-  readonly quotaBytes: number;
-}
+import type { SessionPlace, ZfsPool } from "./zfs-pool.ts";
 
 /**
  * The place of a session that is this home's, from memory where it was seen before; undefined where there is none. One

@@ -7,9 +7,9 @@ import { endJournals } from "./journals.ts";
 import { generationOf, shortName } from "./layout.ts";
 import { clonedElsewhere, dependantsFirst } from "./lineage.ts";
 import { markProperties, property, toProperties } from "./marks.ts";
-import { type ResolvedOrigin, withOrigin } from "./origins.ts";
+import { withOrigin } from "./origins.ts";
 import { findPlace, outerQuota } from "./session-places.ts";
-import { UNDO_DEADLINE_MS, type ZfsPool } from "./zfs-pool.ts";
+import { type ResolvedOrigin, UNDO_DEADLINE_MS, type ZfsPool } from "./zfs-pool.ts";
 
 /**
  * The agent's bound is a refquota, so that deleting files always frees room; the session's place has a wider plain quota

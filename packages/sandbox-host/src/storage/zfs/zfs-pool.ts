@@ -1,11 +1,28 @@
 import type { Clock } from "@turnbox/core";
+import type { Origin } from "../storage.ts";
 import type { Datasets } from "./datasets.ts";
 import type { Flavor } from "./flavor.ts";
 import type { Layout } from "./layout.ts";
 import type { Mounts } from "./mounts.ts";
-import type { KnownOrigins } from "./origins.ts";
-import type { SessionPlace } from "./session-places.ts";
 import type { ZfsCommand } from "./zfs-command.ts";
+
+/** What is known of a session's place without a look. */
+export interface SessionPlace {
+  /** The outer quota; 0 is no bound. Only this home's storage changes it. */
+  readonly quotaBytes: number;
+}
+
+/** The snapshot that an origin names, and how much it refers to where that was looked up. */
+export interface ResolvedOrigin {
+  readonly snapshot: string;
+  readonly referencedBytes: number | undefined;
+}
+
+/** Origins whose place in the pool was seen. Names are never used twice, so what is found there is what was meant. */
+export interface KnownOrigins {
+  find(origin: Origin): ResolvedOrigin | undefined;
+  note(origin: Origin, resolved: ResolvedOrigin): void;
+}
 
 /** What works on any pool. */
 export interface ZfsTools {
