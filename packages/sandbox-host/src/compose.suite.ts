@@ -43,7 +43,7 @@ export const SIGNAL: AbortSignal = new AbortController().signal;
 let calls = 0;
 
 /** What a test may put in the place of the real thing; a restart takes neither over. */
-export type TestParts = Pick<HostOptions, "clock" | "reach" | "bootId">;
+export type TestParts = Pick<HostOptions, "clock" | "crashPoint" | "bootId">;
 
 export async function startTestHost(config: Partial<HostConfig> = {}, parts: TestParts = {}): Promise<TestHost> {
   const directory = await mkdtemp(join(tmpdir(), "turnbox-host-"));

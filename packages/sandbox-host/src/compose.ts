@@ -13,7 +13,7 @@ import { createSessionFiles } from "./file/session-files.ts";
 import { DataSpace } from "./health/data-space.ts";
 import { createHealth } from "./health/health.ts";
 import { tellMembarrier } from "./health/tell-membarrier.ts";
-import { createCreateSession } from "./lifecycle/create.ts";
+import { createSessionUseCase } from "./lifecycle/create.ts";
 import { createDestroySession } from "./lifecycle/destroy.ts";
 import { createExpiry } from "./lifecycle/expire.ts";
 import { createExtendSession } from "./lifecycle/extend.ts";
@@ -84,7 +84,7 @@ export interface HostOptions extends BackendOptions {
   /** Which boot of the machine this is; the kernel's word unless given. */
   readonly bootId?: string;
   /** Hears of the places in operations where a crash makes a difference. */
-  readonly reach?: CrashPointHook;
+  readonly crashPoint?: CrashPointHook;
 }
 
 /** How long a stop waits for operations that were told to stop. */
@@ -111,7 +111,7 @@ function logBackends(
 export async function composeHost(options: HostOptions, call: { readonly signal: AbortSignal }): Promise<ComposedHost> {
   const { config, dataDirectory, log } = options;
   const clock = options.clock ?? systemClock;
-  const reach = options.reach ?? PASS_ON;
+  const crashPoint = options.crashPoint ?? PASS_ON;
   const runner = createChildCommandRunner({ path: options.path, ...(options.aide && { aide: options.aide }) });
   const { storage, runtime, network, workers: fileWorkers } = options.backends ?? (await composeBackends(options));
   const stagingPath = join(dataDirectory, "staging");
@@ -151,7 +151,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const activity = createActivity({ clock });
   const husks = createHusks({ records, storage, log });
   await husks.load();
-  const removals = createRemovals({ registry, records, storage, containers, runtime, husks, clock, log, reach });
+  const removals = createRemovals({ registry, records, storage, containers, runtime, husks, clock, log, crashPoint });
   const templates = createTemplates({
     storage,
     runner,
@@ -198,8 +198,8 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   await replaceLostContainers(survivors, await records.call("listLostHeads", null), call);
   await surviveReboot(survivors, boot, call);
 
-  const drop = createDropSnapshot({ intents, storage, reach });
-  const sealing = createSealing({ records, intents, storage, clock, reach });
+  const drop = createDropSnapshot({ intents, storage, crashPoint });
+  const sealing = createSealing({ records, intents, storage, clock, crashPoint });
   const maxSnapshots = config.maxSnapshotsPerSession;
   const retention = createRetention({ registry, records, storage, intents, dropSnapshot: drop, log, maxSnapshots });
   const turns = {
@@ -214,15 +214,35 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     assertRoom,
     ceilings,
     log,
-    reach,
+    crashPoint,
   };
-  const destroySession = createDestroySession({ records, removals, clock, reach });
+  const destroySession = createDestroySession({ records, removals, clock, crashPoint });
   const space = createSpace({ storage, activity, clock });
-  const maker = createMaker({ registry, records, events, storage, space, recentMounts, clock, destroySession, reach });
+  const maker = createMaker({
+    registry,
+    records,
+    events,
+    storage,
+    space,
+    recentMounts,
+    clock,
+    destroySession,
+    crashPoint,
+  });
   const parts = { maker, registry, records, storage, events, containers, runtime, network, health, templates };
-  const start = { ...parts, defaults, config, left: recovery.ready, recovered, bootId: boot.bootId, reach, clock, log };
+  const start = {
+    ...parts,
+    defaults,
+    config,
+    left: recovery.ready,
+    recovered,
+    bootId: boot.bootId,
+    crashPoint,
+    clock,
+    log,
+  };
   const warm = startWarmPool(start, call);
-  const pauseSession = createPauseSession({ runtime, containers, intents, clock, log, reach });
+  const pauseSession = createPauseSession({ runtime, containers, intents, clock, log, crashPoint });
   const { pauseDrainTimeout: drainTimeoutMs, healthCheckInterval: intervalMs } = config;
   const expiry = createExpiry({
     registry,
@@ -341,7 +361,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     changeFiles: createChangeFiles({ activity }),
     fileWorkers,
     stopping: stopping.signal,
-    createSession: createCreateSession({
+    createSession: createSessionUseCase({
       registry,
       records,
       receipts,
@@ -350,12 +370,12 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
       warm,
       cordon,
       assertRoom,
-      reach,
+      crashPoint,
     }),
     warm,
     destroySession,
     pauseSession,
-    resumeSession: createResumeSession({ containers, clock, reach }),
+    resumeSession: createResumeSession({ containers, clock, crashPoint }),
     extendSession: createExtendSession({ receipts, clock }),
     repairSession: createRepairSession({ records, receipts, storage, containers, settle }),
     forkSession: createForkSession({ ...turns, maker }),

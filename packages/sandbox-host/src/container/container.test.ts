@@ -38,7 +38,7 @@ describe("a container that dies", () => {
     expect(session.row.generation).toBe(2);
   });
 
-  it("is told to the call that ran in it", async () => {
+  it("ends the call that ran in it with its cause", async () => {
     await using test = await startTestHost();
     const session = await test.create();
     const { path } = await test.storage.mountHead(session.head, { signal: SIGNAL });

@@ -4,7 +4,7 @@ import { createRecentMounts } from "./recent-mounts.ts";
 
 const head = { token: "a", generation: 1, path: "/mnt/a/g1" };
 
-test("a head that was just made is told of once", () => {
+test("returns the mount of a head that was just made once", () => {
   const recentMounts = createRecentMounts(createManualClock());
   recentMounts.note(head);
   expect(recentMounts.take({ token: "a", generation: 2 })).toBeUndefined();

@@ -106,7 +106,7 @@ describe("health", () => {
     );
   });
 
-  it("is degraded while the pool has sessions that nobody knows of", async () => {
+  it("is degraded while the pool has sessions without a record", async () => {
     await using rig = await createRig();
     const health = createHealthIn(rig);
     health.quarantine(["lost"]);

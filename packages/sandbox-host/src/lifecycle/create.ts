@@ -51,7 +51,7 @@ export interface ReadySessions {
  */
 export type CreateSession = (request: CreateRequest, call: Call) => Promise<Session>;
 
-export function createCreateSession(deps: {
+export function createSessionUseCase(deps: {
   readonly registry: Registry;
   readonly records: Records;
   readonly receipts: Receipts;
@@ -61,9 +61,9 @@ export function createCreateSession(deps: {
   readonly cordon: Pick<Cordon, "enter">;
   /** Throws `POOL_FULL` where the pool takes no new sessions. */
   readonly assertRoom: (call: Call) => Promise<void>;
-  readonly reach: CrashPointHook;
+  readonly crashPoint: CrashPointHook;
 }): CreateSession {
-  const { registry, records, receipts, templates, maker, reach } = deps;
+  const { registry, records, receipts, templates, maker, crashPoint } = deps;
 
   return async (request, call) => {
     const keyed = { scope: `${request.tenant}/CreateSession`, key: request.idempotencyKey, payload: request.payload };
@@ -72,7 +72,7 @@ export function createCreateSession(deps: {
       return await fromBase(request, call, async (source) => {
         using _entry = deps.cordon.enter();
         await deps.assertRoom(call);
-        using _place = registry.reserve(id, request.env);
+        using _reserved = registry.reserve(id, request.env);
         const { time, ports, networkPolicy, tenant, labels, env, limits, quotaBytes } = request;
         const wanted = {
           id,
@@ -93,7 +93,7 @@ export function createCreateSession(deps: {
         if (ready !== undefined) return toResult(ready);
         const row = await maker.make(blueprint, call);
         await maker.admit([row], receiptOf(toResult(row)));
-        await reach("create.committed");
+        await crashPoint("create.committed");
         return toResult(row);
       });
     });

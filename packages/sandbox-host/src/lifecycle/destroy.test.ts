@@ -64,7 +64,7 @@ describe("destroySession", () => {
       pending: () => [],
       [Symbol.asyncDispose]: () => Promise.resolve(),
     };
-    const destroySession = createDestroySession({ ...rig, removals, reach: () => Promise.resolve() });
+    const destroySession = createDestroySession({ ...rig, removals, crashPoint: () => Promise.resolve() });
     await destroySession(session);
     await rig.records.call("deleteSession", session.row.token);
     const receipt = { scope: "s", key: "k", payloadHash: "h", result: "null", atMs: 1 };

@@ -15,7 +15,7 @@ export function createDestroySession(deps: {
   readonly records: Records;
   readonly removals: Removals;
   readonly clock: Clock;
-  readonly reach: CrashPointHook;
+  readonly crashPoint: CrashPointHook;
 }): DestroySession {
   return async (session, receipt) => {
     if (session.row.phase.kind === "destroying") {
@@ -28,7 +28,7 @@ export function createDestroySession(deps: {
         row.phase.kind === "destroying" ? row : { ...row, phase: { kind: "destroying", sinceMs: deps.clock.nowMs() } },
       receipt === undefined ? {} : { receipt },
     );
-    await deps.reach("destroy.tombstoned");
+    await deps.crashPoint("destroy.tombstoned");
     // Whoever works for the session stops; the container, and with it every tool, ends in the removal.
     session.gate.close("SESSION_DESTROYING");
     session.lifetime.abort(DESTROYED);

@@ -71,9 +71,9 @@ export function createMaker(deps: {
   readonly recentMounts: Pick<RecentMounts, "note">;
   readonly clock: Clock;
   readonly destroySession: DestroySession;
-  readonly reach: CrashPointHook;
+  readonly crashPoint: CrashPointHook;
 }): Maker {
-  const { registry, records, events, storage, clock, reach } = deps;
+  const { registry, records, events, storage, clock, crashPoint } = deps;
 
   const start = (row: SessionRow): Session => {
     const session = createSession(row, { records, events });
@@ -100,7 +100,7 @@ export function createMaker(deps: {
     make: async (blueprint, call) => {
       const row = toRow(blueprint, clock.nowMs());
       await records.call("insertSession", row);
-      await reach("create.recorded");
+      await crashPoint("create.recorded");
       try {
         const head = await storage.createSession(
           {
@@ -113,7 +113,7 @@ export function createMaker(deps: {
           call,
         );
         deps.recentMounts.note(head);
-        await reach("create.files_made");
+        await crashPoint("create.files_made");
         return { ...row, refquotaBytes: head.refquotaBytes ?? null };
       } catch (thrown) {
         await undo(row);

@@ -42,7 +42,7 @@ interface Deps {
   readonly intents: Intents;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly reach: CrashPointHook;
+  readonly crashPoint: CrashPointHook;
 }
 
 /** How long killed tools may take to end. */
@@ -50,7 +50,7 @@ const KILL_TIMEOUT_MS = 30_000;
 /** Undoing has its own time: the caller's signal may be what made it necessary. */
 const THAW_TIMEOUT_MS = 30_000;
 
-export function createPauseSession({ runtime, containers, intents, clock, log, reach }: Deps): PauseSession {
+export function createPauseSession({ runtime, containers, intents, clock, log, crashPoint }: Deps): PauseSession {
   return async (session, request, caller) => {
     const call = within(session, caller);
     await inOrder(session, "PauseSession", async () => {
@@ -59,7 +59,7 @@ export function createPauseSession({ runtime, containers, intents, clock, log, r
       assertActive(session.row.phase, "PauseSession");
       await intents.settleLeftover(session);
       using _closed = session.gate.close("SESSION_PAUSED");
-      await reach("pause.closed");
+      await crashPoint("pause.closed");
       await drain(session, request, call);
       await containers.settled(session);
       const { container } = session.row;
@@ -67,12 +67,12 @@ export function createPauseSession({ runtime, containers, intents, clock, log, r
         if (container !== null && (await runtime.liveness(container, call)) === "running") {
           await runtime.pause(container, call);
         }
-        await reach("pause.frozen");
+        await crashPoint("pause.frozen");
         await session.commit((row) => ({
           ...row,
           phase: { kind: "paused", sinceMs: clock.nowMs(), cause: request.cause },
         }));
-        await reach("pause.committed");
+        await crashPoint("pause.committed");
       } catch (thrown) {
         await thaw(container).catch((err: unknown) => {
           // The next call finds it frozen and thaws it.
@@ -104,8 +104,8 @@ async function drain(session: Session, { late, drainTimeoutMs }: PauseRequest, c
 export function createResumeSession({
   containers,
   clock,
-  reach,
-}: Pick<Deps, "containers" | "clock" | "reach">): ResumeSession {
+  crashPoint,
+}: Pick<Deps, "containers" | "clock" | "crashPoint">): ResumeSession {
   return async (session, request, caller) => {
     const call = within(session, caller);
     await inOrder(session, "ResumeSession", async () => {
@@ -117,11 +117,11 @@ export function createResumeSession({
         timing: timingAfterResume(row, clock.nowMs()),
         phase: { kind: "active" },
       }));
-      await reach("resume.committed");
+      await crashPoint("resume.committed");
       containers.suspect(session);
       // A container that is there is thawed now, so that its processes go on; none is booted for it.
       if (session.row.container !== null) await containers.ensure(session, call);
-      await reach("resume.thawed");
+      await crashPoint("resume.thawed");
     });
   };
 }

@@ -16,7 +16,7 @@ it("removes a few sessions at a time, however many are destroyed at once, and al
     },
   };
   const husks = createHusks({ ...rig, storage });
-  await using removals = createRemovals({ ...rig, storage, husks, reach: () => Promise.resolve() });
+  await using removals = createRemovals({ ...rig, storage, husks, crashPoint: () => Promise.resolve() });
   const sessions = [];
   for (let count = 0; count < 40; count += 1) sessions.push(await rig.add());
   for (const session of sessions)

@@ -39,7 +39,7 @@ const AT_ONCE = 4;
 const STOP_MS = 2_000;
 
 /** Containers of operations that were cut off. */
-const strays = ({ leftover }: Session): readonly string[] =>
+const unownedContainers = ({ leftover }: Session): readonly string[] =>
   leftover?.kind === "rollback" ? [leftover.container] : [];
 
 export function createRemovals(deps: {
@@ -51,9 +51,9 @@ export function createRemovals(deps: {
   readonly husks: Husks;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly reach: CrashPointHook;
+  readonly crashPoint: CrashPointHook;
 }): Removals {
-  const { registry, records, storage, containers, runtime, husks, clock, log, reach } = deps;
+  const { registry, records, storage, containers, runtime, husks, clock, log, crashPoint } = deps;
   const removals = new Map<Session, { removal: Removal; readonly done: Promise<void> }>();
   const removing = new Semaphore(AT_ONCE);
   const stop = new AbortController();
@@ -76,10 +76,10 @@ export function createRemovals(deps: {
 
   const removeAll = async (session: Session, call: { readonly signal: AbortSignal }): Promise<void> => {
     await containers.end(session, call);
-    for (const id of strays(session)) await runtime.stop(id, call);
-    await reach("destroy.container_ended");
+    for (const id of unownedContainers(session)) await runtime.stop(id, call);
+    await crashPoint("destroy.container_ended");
     await removeFiles(session, call);
-    await reach("destroy.forgotten");
+    await crashPoint("destroy.forgotten");
     registry.remove(session);
   };
 
@@ -93,12 +93,12 @@ export function createRemovals(deps: {
       const husk = { token, sessionId, tenant, sinceMs: clock.nowMs() };
       await storage.markSession(token, huskMarks(husk), call);
       await storage.shrinkSession(token, call);
-      await reach("destroy.shrunk");
+      await crashPoint("destroy.shrunk");
       await records.call("becomeHusk", husk);
       husks.add(husk);
       return;
     }
-    await reach("destroy.files_destroyed");
+    await crashPoint("destroy.files_destroyed");
     await records.call("deleteSession", token);
   };
 

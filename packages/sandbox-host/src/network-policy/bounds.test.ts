@@ -104,7 +104,7 @@ describe("closed ranges", () => {
     );
   });
 
-  it("are told with the setting that closes each", () => {
+  it("are listed with the setting that closes each", () => {
     const told = (bounds: NetworkBounds) =>
       bounds.shutRanges().map(({ range, setting }) => `${range} ${setting ?? "-"}`);
     expect(told(NONE)).toEqual(

@@ -209,7 +209,7 @@ describe("the address of a port", () => {
     clearInterval(drip);
   });
 
-  it("tells of a port where nobody listens", async () => {
+  it("says that a port has no listener", async () => {
     inside.close();
     await once(inside, "close");
     expect((await send({ authorization: "Bearer good" })).status).toBe(502);

@@ -17,7 +17,7 @@ describe("a port's token", () => {
     expect(opens({}, new Secret("j".repeat(43)))).toBe(false);
   });
 
-  it("ends at its time, which nobody can move", () => {
+  it("ends at its time, which cannot be moved", () => {
     const token = signPortToken(key, { ...grant, expiresAtMs: 100 });
     expect(isPortToken(key, token, { ...grant, nowMs: 99 })).toBe(true);
     expect(isPortToken(key, token, { ...grant, nowMs: 100 })).toBe(false);

@@ -108,7 +108,7 @@ export function createPorts(deps: Deps): Ports {
   };
 
   /** A listener on a port that no other session has had. */
-  const listenAnew = async (session: Session, wanted: Omit<Exposure, "listenPort">): Promise<Open> => {
+  const listenOnNewPort = async (session: Session, wanted: Omit<Exposure, "listenPort">): Promise<Open> => {
     for (let pick = 0; pick < PICKS; pick += 1) {
       const entry = await listen(session, { ...wanted, listenPort: 0 });
       const owner = used.get(entry.listener.listenPort) ?? session.row.token;
@@ -155,7 +155,7 @@ export function createPorts(deps: Deps): Ports {
     if (there !== undefined) return there.exposure;
     if (mine.length >= MAX_EXPOSED)
       throw new SandboxError("OVERLOADED", `a session exposes at most ${String(MAX_EXPOSED)} ports`);
-    const entry = await listenAnew(session, { port, generation: session.row.generation });
+    const entry = await listenOnNewPort(session, { port, generation: session.row.generation });
     try {
       await session.commit((row) => ({
         ...row,

@@ -51,7 +51,7 @@ describe("a boot of the machine", () => {
     expect(await again(after, session)).toBe("OUTCOME_UNKNOWN");
   });
 
-  it("is told from an earlier one: a clean stop counts for the boot that follows it and for no later one", async () => {
+  it("differs from an earlier one: a clean stop counts for the boot that follows it and for no later one", async () => {
     const { test, session } = await startWithCall();
     const second = await test.stopAndStart({ bootId: "two" });
     await using third = await second.restart({ bootId: "three" });

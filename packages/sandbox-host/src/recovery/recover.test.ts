@@ -47,7 +47,7 @@ async function restart(
 }
 
 describe("recoverSessions", () => {
-  it("leaves sessions to the pool that stand ready in this boot on files that are there, and removes other unfinished ones", async () => {
+  it("leaves warm sessions of this boot whose files are there to the pool, and removes other unfinished ones", async () => {
     await using rig = await createRig();
     const [ready, lost] = [await standing(rig), await standing(rig)];
     const others = [await standing(rig, { readyIn: "another-boot" }), await standing(rig, {}), await rig.add(CREATING)];

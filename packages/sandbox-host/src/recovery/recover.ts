@@ -150,19 +150,21 @@ async function finish(
 ): Promise<Recovered> {
   const { registry, log } = deps;
   // A container holds its head: strays go first, or what they stand on could not be removed.
-  await attempt(log, "containers that belong to nobody cannot be ended", () => endStrays(deps, call));
+  await attempt(log, "containers without an owner cannot be ended", () => endUnowned(deps, call));
   for (const session of registry.all()) if (session.row.phase.kind === "destroying") deps.removals.remove(session);
   await inParallel(returning, LANES, async ({ session, begin }) => {
-    await attempt(log, `session ${session.row.id} cannot be brought back`, begin);
+    await attempt(log, "a session cannot be brought back", begin, { sessionId: session.row.id });
   });
   let quarantined: readonly string[] = [];
   await attempt(log, "records and storage could not be compared", async () => {
     await deps.composed;
     const present = await deps.storage.presence(call);
-    const found = new Map(present.map((place) => [place.token, place]));
+    const found = new Map(present.map((one) => [one.token, one]));
     await inParallel(returning, LANES, async ({ session }) => {
       const compare = (): Promise<void> => compareWith(deps, { session, startedMs, found }, call);
-      await attempt(log, `session ${session.row.id} cannot be compared`, () => session.serial.run(compare));
+      await attempt(log, "a session cannot be compared with its files", () => session.serial.run(compare), {
+        sessionId: session.row.id,
+      });
     });
     quarantined = await findUnknown(deps, present, call);
   });
@@ -170,7 +172,7 @@ async function finish(
   return { quarantined };
 }
 
-async function endStrays({ records, runtime, registry, log }: Deps, call: Call): Promise<void> {
+async function endUnowned({ records, runtime, registry, log }: Deps, call: Call): Promise<void> {
   const present = await runtime.list(call);
   // Read after the list: a container that was booted meanwhile has its record before it is there.
   const rows = [...(await records.call("listSessions", null)), ...registry.all().map(({ row }) => row)];
@@ -179,9 +181,9 @@ async function endStrays({ records, runtime, registry, log }: Deps, call: Call):
     ...rows.map(({ container }) => container),
     ...intents.map((intent) => (intent.kind === "rollback" ? intent.container : null)),
   ]);
-  const strays = present.filter((id) => !owned.has(id));
-  await inParallel(strays, LANES, (id) =>
-    attempt(log, "a container that belongs to nobody cannot be ended", () => runtime.stop(id, call)),
+  const unowned = present.filter((id) => !owned.has(id));
+  await inParallel(unowned, LANES, (id) =>
+    attempt(log, "a container without an owner cannot be ended", () => runtime.stop(id, call)),
   );
 }
 
@@ -202,8 +204,8 @@ async function compareWith(
   const { storage, records, log } = deps;
   const { row } = session;
   if (row.phase.kind === "destroying") return;
-  const place = found.get(row.token);
-  const heads = place?.heads ?? [];
+  const stored = found.get(row.token);
+  const heads = stored?.heads ?? [];
   if (!heads.some(({ generation }) => generation === row.headGeneration)) await assertHead(deps, session, call);
   for (const { token, generation, mounted } of heads) {
     if (mounted === "no" || generation === session.row.headGeneration) continue;
@@ -215,7 +217,7 @@ async function compareWith(
     });
   }
   // A snapshot that is gone takes nothing with it: its row stays, so that nobody is told that it never was.
-  const there = new Set(place?.snapshots);
+  const there = new Set(stored?.snapshots);
   const missing = (await records.call("listSnapshots", row.token))
     .filter(({ name, createdAtMs }) => createdAtMs <= startedMs && !there.has(name))
     .map(({ name }) => name);
@@ -252,10 +254,15 @@ async function findUnknown(
   return unknown;
 }
 
-async function attempt(log: Logger, message: string, work: () => Promise<void>): Promise<void> {
+async function attempt(
+  log: Logger,
+  message: string,
+  work: () => Promise<void>,
+  fields: { readonly sessionId?: string } = {},
+): Promise<void> {
   try {
     await work();
   } catch (err) {
-    log.error({ err }, message);
+    log.error({ err, ...fields }, message);
   }
 }

@@ -41,7 +41,7 @@ export const CRASH_POINTS = [
 
 export type CrashPoint = (typeof CRASH_POINTS)[number];
 
-/** Says that an operation has got to a point. In service nothing happens there. */
+/** Called when an operation gets to a point. It does nothing in service. */
 export type CrashPointHook = (point: CrashPoint) => Promise<void>;
 
 export const PASS_ON: CrashPointHook = () => Promise.resolve();

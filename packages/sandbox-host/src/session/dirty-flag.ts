@@ -14,20 +14,20 @@ export interface DirtyFlag {
 export function createDirtyFlag(row: () => SessionRow): DirtyFlag {
   /** The files and the snapshot that the last certain write came after. Each seal and each rollback changes it. */
   let last: string | undefined;
-  const place = (): string => {
+  const version = (): string => {
     const { generation, headGeneration, parentSnapshot } = row();
     return JSON.stringify([generation, headGeneration, parentSnapshot]);
   };
   return {
     beginWrite: () => {
-      const begun = place();
+      const begun = version();
       return () => {
-        // One that a seal came in between of is before or after that snapshot, and nobody knows which.
-        if (place() === begun) last = begun;
+        // One that a seal came in between of is either before or after that snapshot, which is not known.
+        if (version() === begun) last = begun;
       };
     },
     get isSet() {
-      return last === place();
+      return last === version();
     },
   };
 }

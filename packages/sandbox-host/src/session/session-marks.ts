@@ -42,7 +42,7 @@ export function readHusk(token: string, marks: Marks): HuskRow | undefined {
 
 /** Keys of marks are letters and underscores only: label_aa, label_ab, ... */
 function labelMark(index: number): string {
-  const letter = (place: number): string => String.fromCharCode("a".charCodeAt(0) + place);
+  const letter = (digit: number): string => String.fromCharCode("a".charCodeAt(0) + digit);
   return `label_${letter(Math.floor(index / 26))}${letter(index % 26)}`;
 }
 

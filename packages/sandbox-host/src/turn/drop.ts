@@ -23,9 +23,9 @@ export type DropSnapshot = (
 export function createDropSnapshot(deps: {
   readonly intents: Intents;
   readonly storage: Storage;
-  readonly reach: CrashPointHook;
+  readonly crashPoint: CrashPointHook;
 }): DropSnapshot {
-  const { intents, storage, reach } = deps;
+  const { intents, storage, crashPoint } = deps;
 
   return async (session, snapshot, options) => {
     const call = within(session, options);
@@ -33,18 +33,18 @@ export function createDropSnapshot(deps: {
     const receipt = options.receipt ?? null;
     await intents.run(session, { kind: "drop", token, snapshotId, name, receipt }, async (begun) => {
       await begun;
-      await reach("drop.begun");
+      await crashPoint("drop.begun");
       // The number of a turn outlives its snapshot also where the records are lost.
       if (snapshot.turnNumber === session.row.turnCounter)
         await storage.markSession(token, changingMarks(session.row), call);
       await destroy(session, snapshot, call);
-      await reach("drop.destroyed");
+      await crashPoint("drop.destroyed");
       await session.commit((row) => rowWithout(row, snapshot), {
         dropped: snapshotId,
         intent: "end",
         ...(receipt === null ? {} : { receipt }),
       });
-      await reach("drop.committed");
+      await crashPoint("drop.committed");
     });
   };
 

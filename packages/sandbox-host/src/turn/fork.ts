@@ -78,9 +78,9 @@ export function createForkSession(deps: {
   readonly cordon: Pick<Cordon, "enter">;
   readonly assertRoom: (call: Call) => Promise<void>;
   readonly ceilings: Ceilings;
-  readonly reach: CrashPointHook;
+  readonly crashPoint: CrashPointHook;
 }): ForkSession {
-  const { registry, records, receipts, intents, sealing, maker, reach } = deps;
+  const { registry, records, receipts, intents, sealing, maker, crashPoint } = deps;
 
   return async (session, request, caller) => {
     assertSnapshots(deps.storage);
@@ -99,18 +99,18 @@ export function createForkSession(deps: {
           await deps.assertRoom(call);
           using places = new DisposableStack();
           const origin = given ?? (await sealNow(session, call));
-          await reach("fork.snapshot_taken");
+          await crashPoint("fork.snapshot_taken");
           const outcomes = new Map<SessionId, Outcome>();
           await inParallel(ids, CONCURRENCY, async (id) => {
             const blueprint = blueprintOf(session.row, origin, { ...request, id }, deps.ceilings);
             outcomes.set(id, await makeChild(blueprint, { places, call }));
           });
-          await reach("fork.children_made");
+          await crashPoint("fork.children_made");
           const children = ids.flatMap((id) => outcomes.get(id) ?? []);
           const forked = { snapshotId: origin.id, children: children.map(({ child }) => child) };
           const rows = children.flatMap(({ row }) => row ?? []);
           await maker.admit(rows, receiptOf(forked));
-          await reach("fork.committed");
+          await crashPoint("fork.committed");
           return forked;
         }),
     );

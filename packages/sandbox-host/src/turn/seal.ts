@@ -52,9 +52,9 @@ export function createSealing(deps: {
   readonly intents: Intents;
   readonly storage: Storage;
   readonly clock: Clock;
-  readonly reach: CrashPointHook;
+  readonly crashPoint: CrashPointHook;
 }): Sealing {
-  const { records, intents, storage, clock, reach } = deps;
+  const { records, intents, storage, clock, crashPoint } = deps;
 
   return {
     describe: async ({ row }, facts) => ({
@@ -79,11 +79,11 @@ export function createSealing(deps: {
       // Asked before the snapshot: what is written by now is in it.
       const isWritten = session.dirtyFlag.isSet;
       const work = intents.run(session, intent, async (begun) => {
-        const after = begun.then(() => reach("seal.begun"));
+        const after = begun.then(() => crashPoint("seal.begun"));
         // A seal that fails before it waits for this has said enough.
         after.catch(() => undefined);
         await storage.seal(session.head, snapshot.name, snapshotMarks(snapshot), { ...call, after, flushed, beside });
-        await reach("seal.sealed");
+        await crashPoint("seal.sealed");
         const isEmpty =
           unless !== undefined &&
           !isWritten &&
@@ -95,7 +95,7 @@ export function createSealing(deps: {
           ...(sealed ? { snapshot } : {}),
           ...(kept === undefined ? {} : { receipt: kept }),
         });
-        await reach("seal.committed");
+        await crashPoint("seal.committed");
         return { sealed };
       });
       return await work.catch((thrown: unknown) => {

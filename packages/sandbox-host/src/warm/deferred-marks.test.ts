@@ -33,7 +33,7 @@ async function createDesk(): Promise<Desk> {
   return { rig, marks, written, hand, [Symbol.asyncDispose]: () => rig[Symbol.asyncDispose]() };
 }
 
-describe("what the files of a session that stood ready tell of it", () => {
+describe("the marks of a session that was warm before", () => {
   it("is what is new, a moment later, of one session after the other", async () => {
     await using desk = await createDesk();
     const sessions = [await desk.hand(), await desk.hand()];

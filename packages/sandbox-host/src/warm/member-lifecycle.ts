@@ -68,12 +68,12 @@ export interface MemberLifecycleParts {
   readonly prewarmSpec: ExecSpec;
   /** Which boot of the machine this is. */
   readonly bootId: string;
-  readonly reach: CrashPointHook;
+  readonly crashPoint: CrashPointHook;
   readonly log: Logger;
 }
 
 export function createMemberLifecycle(deps: MemberLifecycleParts): MemberLifecycle {
-  const { records, runtime, network, storage, maker, bootId, reach, log } = deps;
+  const { records, runtime, network, storage, maker, bootId, crashPoint, log } = deps;
   const { quotaBytes, limits } = deps.defaults;
 
   const note = async (member: WarmMember, phase: SessionRow["phase"]): Promise<WarmMember> => {
@@ -116,7 +116,7 @@ export function createMemberLifecycle(deps: MemberLifecycleParts): MemberLifecyc
   /** Gives it what a session wants and what was decided when it was made: limits, network, bound of files. */
   const bind = async (member: WarmMember, wanted: Blueprint, call: Call): Promise<WarmMember> => {
     await claim(member);
-    await reach("handover.claimed");
+    await crashPoint("handover.claimed");
     const { container, token } = member;
     if (!isSameLimits(wanted.limits, member.limits)) await runtime.limit(container, wanted.limits, call);
     if (kindFor(wanted.networkPolicy) === "networked") {
@@ -126,7 +126,7 @@ export function createMemberLifecycle(deps: MemberLifecycleParts): MemberLifecyc
     const isBoundSo = wanted.quotaBytes === member.quotaBytes;
     const quota = wanted.quotaBytes === null ? {} : { quotaBytes: wanted.quotaBytes };
     const head = isBoundSo ? member : await storage.boundSession({ token, origin: wanted.origin, ...quota }, call);
-    await reach("handover.bound");
+    await crashPoint("handover.bound");
     return { ...member, refquotaBytes: head.refquotaBytes ?? null };
   };
 
@@ -158,14 +158,14 @@ export function createMemberLifecycle(deps: MemberLifecycleParts): MemberLifecyc
     keepShell,
     become: async (member, wanted, call) => {
       const bound = await bind(member, wanted.blueprint, call).catch((err: unknown) => {
-        log.warn({ err, token: member.token }, "a session that stood ready could not become the one that was wanted");
+        log.warn({ err, token: member.token }, "a warm session could not become the one that was wanted");
         return undefined;
       });
       if (bound === undefined || !wanted.isWanted()) return undefined;
       const made = await maker.handOver(bound, wanted.blueprint, wanted.receiptOf);
       const session = deps.registry.find(made.id);
       if (session !== undefined) deps.containers.adopt(session, member.container);
-      await reach("handover.committed");
+      await crashPoint("handover.committed");
       return made;
     },
     freeze: async ({ container }, call) => {

@@ -22,7 +22,7 @@ async function startFull(): Promise<TestHost> {
 }
 const untilReady = ({ host }: TestHost, count: number): Promise<void> => until(() => host.warm.stats().ready === count);
 
-describe("sessions that stand ready, after a restart", () => {
+describe("warm sessions after a restart", () => {
   it.each(["restart", "stopAndStart"] as const)("are there again (%s)", async (way) => {
     const before = await startFull();
     const left = await before.runtime.list(CALL);
@@ -64,7 +64,7 @@ describe("sessions that stand ready, after a restart", () => {
         reached.resolve(undefined);
         await new Promise(() => undefined);
       };
-      const before = await startTestHost({ ...WARM, warmRefillDelay: 3_600_000 }, { reach: crash });
+      const before = await startTestHost({ ...WARM, warmRefillDelay: 3_600_000 }, { crashPoint: crash });
       await untilReady(before, 3);
       const [member = ""] = before.network.policies.keys();
       const wanted = { sessionId: "mine", idempotencyKey: "k", quotaBytes: 1_000_000, networkPolicy };
@@ -155,7 +155,7 @@ describe("sessions that stand ready, after a restart", () => {
     await until(async () => (await after.runtime.list(CALL)).every((id) => !left.includes(id)));
   });
 
-  it("are not handed over where what stood ready is released meanwhile", async () => {
+  it("are not handed over if the pool is released meanwhile", async () => {
     await using test = await startFull();
     const hold = test.storage.faults.holdNext("boundSession");
     const creating = test.create({ quotaBytes: 1_000_000 });

@@ -26,8 +26,8 @@ const isFull =
   (): boolean =>
     host.warm.stats().ready === WARM.warmSessions;
 
-describe("sessions that stand ready", () => {
-  it("are there before the first create, and nobody sees them", async () => {
+describe("warm sessions", () => {
+  it("are there before the first create, and are in no list", async () => {
     await using test = await startTestHost(WARM);
     await until(isFull(test));
     expect(test.host.registry.all()).toEqual([]);
@@ -114,7 +114,7 @@ describe("sessions that stand ready", () => {
     expect((await test.bash(bounded, "write a.txt hello")).exitCode).toBe(0);
   });
 
-  it("stand ready with a network, too, which leads nowhere until a create has said where to", async () => {
+  it("have a network, too, which leads nowhere until a create says where to", async () => {
     await using test = await startTestHost({ ...WARM, warmNetworkSessions: 1, warmRefillDelay: 3_600_000 });
     await until(() => test.host.warm.stats().ready === 3);
     const [member = ""] = test.network.policies.keys();
@@ -158,7 +158,7 @@ describe("sessions that stand ready", () => {
     expect(await test.runtime.list(CALL)).toEqual(expect.arrayContaining(others));
   });
 
-  it("have a shell waiting however long nobody asks for them", async () => {
+  it("keep a waiting shell however long no create comes", async () => {
     const clock = createManualClock();
     await using test = await startTestHost(WARM, { clock });
     const soon = (condition: () => boolean): Promise<void> =>
@@ -173,7 +173,7 @@ describe("sessions that stand ready", () => {
     await soon(() => containers.every((id) => said(id) >= 4));
   });
 
-  it("give way while the storage is short of space, also where nobody creates anything, and come back after it", async () => {
+  it("give way while the storage is short of space, also if no create comes, and come back after it", async () => {
     const clock = createManualClock();
     await using test = await startTestHost(WARM, { clock });
     const soon = (condition: () => boolean): Promise<void> =>

@@ -104,7 +104,7 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
   };
   const drop = async (member: WarmMember): Promise<void> => {
     await members.drop(member, { signal: AbortSignal.timeout(DROP_TIMEOUT_MS) }).catch((err: unknown) => {
-      log.warn({ err, token: member.token }, "a session that stood ready is taken away at the next start");
+      log.warn({ err, token: member.token }, "a warm session is taken away at the next start");
     });
   };
   /** For creates, which wait for no removal. */
@@ -133,7 +133,7 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
   const takeUpOne = async (member: WarmMember, begun: number): Promise<void> => {
     const call = { signal: AbortSignal.any([stop.signal, AbortSignal.timeout(MAKE_TIMEOUT_MS)]) };
     const state = await members.takeUp(member, call).catch((err: unknown) => {
-      if (!isOver()) log.warn({ err, token: member.token }, "a session that stood ready could not be taken up again");
+      if (!isOver()) log.warn({ err, token: member.token }, "a warm session could not be taken up again");
       return "stale" as const;
     });
     // What a stop has cut off is looked at by the next service.
@@ -276,7 +276,7 @@ export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): W
       const call = { signal: AbortSignal.timeout(FREEZE_TIMEOUT_MS) };
       const freezing = ready.map(async (member) => {
         await members.freeze(member, call).catch((err: unknown) => {
-          log.warn({ err, token: member.token }, "a session that stands ready runs on while the service is down");
+          log.warn({ err, token: member.token }, "a warm session runs on while the service is down");
         });
       });
       await Promise.all([marks[Symbol.asyncDispose](), ...freezing, ...leaving]);

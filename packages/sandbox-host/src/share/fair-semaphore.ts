@@ -6,26 +6,26 @@ interface Waiter {
   readonly go: () => void;
 }
 
-/** Places that keys take, wait for and leave, by the rules of `Shares` and `FairQueue`. */
-export class FairPlaces {
-  readonly #places: Shares;
+/** Permits that keys take, wait for and give back, by the rules of `Shares` and `FairQueue`. */
+export class FairSemaphore {
+  readonly #permits: Shares;
   readonly #all: Shares;
   readonly #queue = new FairQueue<Waiter>();
 
   /** `maxWaiting` bounds those that wait, with the same shares. */
   constructor(size: { readonly count: number; readonly maxWaiting: number }) {
-    this.#places = new Shares(size.count);
+    this.#permits = new Shares(size.count);
     this.#all = new Shares(size.count + size.maxWaiting);
   }
 
-  /** Waits for a place until the signal aborts; returns how to leave it. `OVERLOADED` if too many of the key's wait. */
-  async take(key: string, signal: AbortSignal): Promise<() => void> {
+  /** Waits for a permit until the signal aborts; returns the function that gives it back. `OVERLOADED` if too many of the key's wait. */
+  async acquire(key: string, signal: AbortSignal): Promise<() => void> {
     if (signal.aborted) throw SandboxError.from(signal.reason);
     const leaveAll = this.#all.enter(key);
     if (leaveAll === undefined)
       throw new SandboxError("OVERLOADED", "too many calls of the session wait for their turn");
     try {
-      if (this.#queue.size === 0 && this.#places.hasRoom(key)) this.#places.take(key);
+      if (this.#queue.size === 0 && this.#permits.hasRoom(key)) this.#permits.take(key);
       else await this.#wait(key, signal);
     } catch (thrown) {
       leaveAll();
@@ -35,7 +35,7 @@ export class FairPlaces {
     return () => {
       if (state === "left") return;
       state = "left";
-      this.#places.leave(key);
+      this.#permits.leave(key);
       leaveAll();
       this.#letIn();
     };
@@ -59,8 +59,8 @@ export class FairPlaces {
   }
 
   #letIn(): void {
-    for (let key = this.#queue.nextKey(this.#places); key !== undefined; key = this.#queue.nextKey(this.#places)) {
-      this.#places.take(key);
+    for (let key = this.#queue.nextKey(this.#permits); key !== undefined; key = this.#queue.nextKey(this.#permits)) {
+      this.#permits.take(key);
       this.#queue.shift(key)?.go();
     }
   }

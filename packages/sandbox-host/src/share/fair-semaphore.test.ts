@@ -1,23 +1,23 @@
 import { describe, expect, it } from "@jest/globals";
 import { SandboxError } from "@turnbox/core";
-import { FairPlaces } from "./fair-places.ts";
+import { FairSemaphore } from "./fair-semaphore.ts";
 
 const never = new AbortController().signal;
 const settled = async (): Promise<void> => {
   for (let count = 0; count < 20; count += 1) await Promise.resolve();
 };
 
-/** Asks for places in this order; says which keys have been let in, in the order in which they were. */
-function asking(places: FairPlaces, keys: readonly string[]) {
+/** Asks for permits in this order; says which keys have been let in, in the order in which they were. */
+function asking(semaphore: FairSemaphore, keys: readonly string[]) {
   const entered: { readonly key: string; readonly leave: () => void }[] = [];
-  for (const key of keys) void places.take(key, never).then((leave) => entered.push({ key, leave }));
+  for (const key of keys) void semaphore.acquire(key, never).then((leave) => entered.push({ key, leave }));
   return entered;
 }
 
-describe("places that keys wait for", () => {
+describe("FairSemaphore", () => {
   it("go to the key that holds least, and in turn among equals", async () => {
-    const places = new FairPlaces({ count: 1, maxWaiting: 100 });
-    const entered = asking(places, ["hog", "hog", "hog", "hog", "b", "c", "b"]);
+    const semaphore = new FairSemaphore({ count: 1, maxWaiting: 100 });
+    const entered = asking(semaphore, ["hog", "hog", "hog", "hog", "b", "c", "b"]);
     for (let count = 0; count < 7; count += 1) {
       await settled();
       expect(entered).toHaveLength(count + 1);
@@ -27,11 +27,11 @@ describe("places that keys wait for", () => {
   });
 
   it("are kept free by a key that would take too many of them", async () => {
-    const places = new FairPlaces({ count: 4, maxWaiting: 100 });
-    const hogs = asking(places, ["hog", "hog", "hog"]);
+    const semaphore = new FairSemaphore({ count: 4, maxWaiting: 100 });
+    const hogs = asking(semaphore, ["hog", "hog", "hog"]);
     await settled();
     expect(hogs).toHaveLength(2);
-    const others = asking(places, ["b", "c"]);
+    const others = asking(semaphore, ["b", "c"]);
     await settled();
     expect(others).toHaveLength(2);
     others[0]?.leave();
@@ -44,17 +44,17 @@ describe("places that keys wait for", () => {
   });
 
   it("are refused to a key of which too many wait, and left by one that stops waiting", async () => {
-    const places = new FairPlaces({ count: 1, maxWaiting: 3 });
-    const leave = await places.take("a", never);
+    const semaphore = new FairSemaphore({ count: 1, maxWaiting: 3 });
+    const leave = await semaphore.acquire("a", never);
     const over = new AbortController();
-    const waiting = places.take("a", over.signal).catch((thrown: unknown) => SandboxError.from(thrown).reason);
-    await expect(places.take("a", never)).rejects.toMatchObject({ reason: "OVERLOADED" });
-    const other = asking(places, ["b"]);
+    const waiting = semaphore.acquire("a", over.signal).catch((thrown: unknown) => SandboxError.from(thrown).reason);
+    await expect(semaphore.acquire("a", never)).rejects.toMatchObject({ reason: "OVERLOADED" });
+    const other = asking(semaphore, ["b"]);
     over.abort();
     expect(await waiting).toBe("CANCELLED");
     leave();
     await settled();
     expect(other).toHaveLength(1);
-    await expect(places.take("a", AbortSignal.abort())).rejects.toThrow();
+    await expect(semaphore.acquire("a", AbortSignal.abort())).rejects.toThrow();
   });
 });
