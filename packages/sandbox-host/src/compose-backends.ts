@@ -105,6 +105,14 @@ export async function composeBackends(options: BackendOptions): Promise<Backends
   };
 }
 
+export function logBackends(
+  log: Log,
+  { storage, runtime, version }: { readonly storage: string; readonly runtime: Runtime; readonly version: string },
+): void {
+  if (runtime.isolation === "none") log.warn("runtime none: tools run on this machine WITHOUT ISOLATION");
+  log.info({ storage, runtime: runtime.kind, runtimeVersion: version }, "backends are open");
+}
+
 /** Has a file worker make the places that a boot needs in a session's root. */
 export function prepareRootBy(workers: FileWorkers): PrepareRoot {
   return async (root, input, call) => {

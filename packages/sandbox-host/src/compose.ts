@@ -3,7 +3,7 @@ import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 import { createChildCommandRunner, loadOrCreateHomeToken, type Log, SandboxError, systemClock } from "@turnbox/core";
 import { atMost } from "./async/at-most.ts";
-import { type BackendOptions, type Backends, composeBackends } from "./compose-backends.ts";
+import { type BackendOptions, type Backends, composeBackends, logBackends } from "./compose-backends.ts";
 import { createContainers } from "./container/container.ts";
 import { createRecentMounts } from "./container/recent-mounts.ts";
 import { createCordon } from "./cordon/cordon.ts";
@@ -38,7 +38,6 @@ import { freezeSessions } from "./recovery/shutdown.ts";
 import { replaceLostContainers } from "./recovery/storage-watch.ts";
 import type { Host } from "./rpc/host.ts";
 import { INIT_PROGRAM } from "./runtime/gvisor/oci-spec.ts";
-import type { Runtime } from "./runtime/runtime.ts";
 import { sessionCeilings, sessionDefaults, sessionPlaces } from "./session-bounds.ts";
 import { createActivity } from "./session/activity.ts";
 import { type CrashPointHook, PASS_ON } from "./session/crash-point.ts";
@@ -97,14 +96,6 @@ export interface ComposedHost extends AsyncDisposable {
   readonly recovered: Promise<void>;
   /** Ends what goes on in the background and closes the records, and nothing else: what a crash leaves. */
   abandon(): Promise<void>;
-}
-
-function logBackends(
-  log: Log,
-  { storage, runtime, version }: { readonly storage: string; readonly runtime: Runtime; readonly version: string },
-): void {
-  if (runtime.isolation === "none") log.warn("runtime none: tools run on this machine WITHOUT ISOLATION");
-  log.info({ storage, runtime: runtime.kind, runtimeVersion: version }, "backends are open");
 }
 
 /** Opens the backends, recovers the sessions and puts the use cases together. The only place that names adapters. */
@@ -244,16 +235,8 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const warm = startWarmPool(start, call);
   const pauseSession = createPauseSession({ runtime, containers, intents, clock, log, crashPoint });
   const { pauseDrainTimeout: drainTimeoutMs, healthCheckInterval: intervalMs } = config;
-  const expiry = createExpiry({
-    registry,
-    activity,
-    records,
-    clock,
-    log,
-    pauseSession,
-    destroySession,
-    drainTimeoutMs,
-  });
+  const timed = { registry, activity, records, clock, log };
+  const expiry = createExpiry({ ...timed, pauseSession, destroySession, drainTimeoutMs });
   await expiry.load();
   const sessionFiles = createSessionFiles({ storage, workers: fileWorkers });
   const runTool = createRunTool({
