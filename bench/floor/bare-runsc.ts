@@ -9,7 +9,7 @@ import {
   parseStateFile,
   lockFilePath,
 } from "../../packages/sandbox-host/src/runtime/gvisor/state-file.ts";
-import { environmentOf } from "../../packages/sandbox-host/src/tool/environment.ts";
+import { environmentOf } from "../../packages/sandbox-host/src/session/environment.ts";
 import { command, commandWithout } from "../run/command.ts";
 import { until } from "../run/sample.ts";
 import { BareCgroup } from "./bare-cgroup.ts";

@@ -13,8 +13,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { FileFailure } from "../../packages/sandbox-host/src/file/failure.ts";
 import { removeTree } from "../../packages/sandbox-host/src/file/op/remove.ts";
-import { OPERATIONS, type OperationContext } from "../../packages/sandbox-host/src/file/operation.ts";
+import type { OperationContext } from "../../packages/sandbox-host/src/file/operation.ts";
 import { createWalk, type Walk } from "../../packages/sandbox-host/src/file/walk.ts";
+import { OPERATIONS } from "../../packages/sandbox-host/src/file-worker/operations.ts";
 import { IS_FULL } from "../support/random.ts";
 import { startSwapper, type Swapper } from "../support/swapper.ts";
 

@@ -9,11 +9,8 @@ import {
   type FuzzTarget,
   Tally,
   verdictOf,
-} from "../../packages/sandbox-host/src/network/port/fuzz-listener.suite.ts";
-import {
-  type HostileAnswer,
-  hostileAnswer,
-} from "../../packages/sandbox-host/src/network/port/hostile-answer.suite.ts";
+} from "../../packages/sandbox-host/src/port-access/fuzz-listener.suite.ts";
+import { type HostileAnswer, hostileAnswer } from "../../packages/sandbox-host/src/port-access/hostile-answer.suite.ts";
 import { archiveOf } from "../support/archive-of.ts";
 import { fileClient, uploadOf } from "../support/file-client.ts";
 import { startHost, type TestHost } from "../support/host.ts";

@@ -4,33 +4,33 @@ import { join } from "node:path";
 import {
   type Aide,
   type Clock,
-  type CommandRunner,
   type CommandBounds,
+  type CommandRunner,
   createBoundedCommandRunner,
   createChildCommandRunner,
   type Log,
   systemClock,
 } from "@turnbox/core";
 import { type HostConfig, poolSizeBytes } from "./config.ts";
+import { createNetworkedRuntime } from "./container/networked-runtime.ts";
 import { findCommand } from "./doctor/find-command.ts";
 import { createFileWorkers, type FileWorkers } from "./file/workers.ts";
-import { NetworkBounds } from "./network/bounds.ts";
+import { NetworkBounds } from "./network-policy/bounds.ts";
 import { createLookUp } from "./network/netns/look-up.ts";
 import { createNetnsNetwork } from "./network/netns/netns-network.ts";
 import type { LookUp } from "./network/netns/resolver.ts";
 import type { Network } from "./network/network.ts";
-import { createNetworkedRuntime } from "./network/networked-runtime.ts";
-import { withSharedLooks } from "./network/shared-network.ts";
 import { createNoNetwork } from "./network/none/no-network.ts";
+import { withSharedLooks } from "./network/shared-network.ts";
 import type { PrepareRoot } from "./runtime/gvisor/context.ts";
 import { createGvisorRuntime } from "./runtime/gvisor/gvisor-runtime.ts";
 import { createNoneRuntime } from "./runtime/none/none-runtime.ts";
 import type { Runtime } from "./runtime/runtime.ts";
+import { sandboxMemory } from "./session-bounds.ts";
 import { createLocalDiskStorage } from "./storage/local-disk/local-disk-storage.ts";
 import { withSharedReads } from "./storage/shared-reads.ts";
 import type { Storage } from "./storage/storage.ts";
 import { createZfsStorage } from "./storage/zfs/zfs-storage.ts";
-import { sandboxMemory } from "./session-bounds.ts";
 
 /** Longer than an agent's tools take to follow each other, shorter than it thinks as a rule. */
 const REST_AFTER_MS = 5000;
@@ -103,6 +103,14 @@ export async function composeBackends(options: BackendOptions): Promise<Backends
     network,
     workers,
   };
+}
+
+export function logBackends(
+  log: Log,
+  { storage, runtime, version }: { readonly storage: string; readonly runtime: Runtime; readonly version: string },
+): void {
+  if (runtime.isolation === "none") log.warn("runtime none: tools run on this machine WITHOUT ISOLATION");
+  log.info({ storage, runtime: runtime.kind, runtimeVersion: version }, "backends are open");
 }
 
 /** Has a file worker make the places that a boot needs in a session's root. */

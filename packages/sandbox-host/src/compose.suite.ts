@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { createChildCommandRunner, createLog, parseConfig, type Principal } from "@turnbox/core";
 import { composeHost, type HostOptions } from "./compose.ts";
 import { HOST_SETTINGS, type HostConfig } from "./config.ts";
+import { createNetworkedRuntime } from "./container/networked-runtime.ts";
 import { createFileWorkers } from "./file/workers.ts";
+import type { CreateRequest } from "./lifecycle/create.ts";
 import { createFakeNetwork, type FakeNetwork } from "./network/fake/fake-network.ts";
-import { createNetworkedRuntime } from "./network/networked-runtime.ts";
 import type { Host } from "./rpc/host.ts";
-import { createFakeMachine, createFakeRuntime, type FakeRuntime } from "./runtime/fake/fake-runtime.ts";
 import { FAKE_PROGRAMS } from "./runtime/fake/fake-program.ts";
-import type { CreateRequest } from "./session/create.ts";
+import { createFakeMachine, createFakeRuntime, type FakeRuntime } from "./runtime/fake/fake-runtime.ts";
 import type { Session } from "./session/session.ts";
 import { createFakeStorage, type FakeStorage } from "./storage/fake/fake-storage.ts";
 import type { ToolResult } from "./tool/result.ts";
@@ -43,7 +43,7 @@ export const SIGNAL: AbortSignal = new AbortController().signal;
 let calls = 0;
 
 /** What a test may put in the place of the real thing; a restart takes neither over. */
-export type TestParts = Pick<HostOptions, "clock" | "reach" | "bootId">;
+export type TestParts = Pick<HostOptions, "clock" | "crashPoint" | "bootId">;
 
 export async function startTestHost(config: Partial<HostConfig> = {}, parts: TestParts = {}): Promise<TestHost> {
   const directory = await mkdtemp(join(tmpdir(), "turnbox-host-"));

@@ -2,52 +2,51 @@ import { rm } from "node:fs/promises";
 import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 import { createChildCommandRunner, loadOrCreateHomeToken, type Log, SandboxError, systemClock } from "@turnbox/core";
-import { type BackendOptions, type Backends, composeBackends } from "./compose-backends.ts";
+import { atMost } from "./async/at-most.ts";
+import { type BackendOptions, type Backends, composeBackends, logBackends } from "./compose-backends.ts";
+import { createContainers } from "./container/container.ts";
+import { createRecentMounts } from "./container/recent-mounts.ts";
+import { createCordon } from "./cordon/cordon.ts";
+import { createFence } from "./cordon/fence.ts";
 import { createChangeFiles } from "./file/change-files.ts";
 import { createSessionFiles } from "./file/session-files.ts";
-import { createAdmission } from "./fleet/admission.ts";
-import { createFence } from "./fleet/fence.ts";
 import { DataSpace } from "./health/data-space.ts";
 import { createHealth } from "./health/health.ts";
 import { tellMembarrier } from "./health/tell-membarrier.ts";
-import { adoptNetworks, watchNetwork } from "./network/keep-network.ts";
-import { createDial } from "./network/port/dial.ts";
-import { createPorts } from "./network/port/ports.ts";
-import { readTls } from "./network/port/read-tls.ts";
-import { createUpdateNetworkPolicy } from "./network/update-policy.ts";
+import { createSessionUseCase } from "./lifecycle/create.ts";
+import { createDestroySession } from "./lifecycle/destroy.ts";
+import { createExpiry } from "./lifecycle/expire.ts";
+import { createExtendSession } from "./lifecycle/extend.ts";
+import { createHusks } from "./lifecycle/husk.ts";
+import { createMaker } from "./lifecycle/make.ts";
+import { createPauseSession, createResumeSession } from "./lifecycle/pause.ts";
+import { createRemovals } from "./lifecycle/remove.ts";
+import { createRepairSession } from "./lifecycle/repair.ts";
+import { createUpdateNetworkPolicy } from "./lifecycle/update-network-policy.ts";
+import { createDial } from "./port-access/dial.ts";
+import { createPorts } from "./port-access/ports.ts";
+import { readTls } from "./port-access/read-tls.ts";
 import { startProcessParts } from "./process/process-parts.ts";
 import { openRecords } from "./record/records.ts";
 import { ResultFiles } from "./record/result-files.ts";
+import { startBackground } from "./recovery/background.ts";
+import { recordCleanStop } from "./recovery/clean-stop.ts";
+import { adoptNetworks, watchNetwork } from "./recovery/network-watch.ts";
+import { readBoot, surviveReboot } from "./recovery/reboot.ts";
+import { recoverSessions } from "./recovery/recover.ts";
+import { freezeSessions } from "./recovery/shutdown.ts";
+import { replaceLostContainers } from "./recovery/storage-watch.ts";
 import type { Host } from "./rpc/host.ts";
 import { INIT_PROGRAM } from "./runtime/gvisor/oci-spec.ts";
-import type { Runtime } from "./runtime/runtime.ts";
+import { sessionCeilings, sessionDefaults, sessionPlaces } from "./session-bounds.ts";
 import { createActivity } from "./session/activity.ts";
-import { atMost } from "./session/at-most.ts";
-import { createContainers } from "./session/container.ts";
-import { PASS_ON, type Reach } from "./session/crash-point.ts";
-import { createCreateSession } from "./session/create.ts";
-import { createDestroySession } from "./session/destroy.ts";
+import { type CrashPointHook, PASS_ON } from "./session/crash-point.ts";
 import { createSessionEvents } from "./session/events.ts";
-import { createExpiry } from "./session/expire.ts";
-import { createExtendSession } from "./session/extend.ts";
-import { createFreshHeads } from "./session/fresh-heads.ts";
-import { createHusks } from "./session/husk.ts";
 import { createIntents } from "./session/intent.ts";
-import { startKeeper } from "./session/keeper.ts";
-import { createMaker } from "./session/make.ts";
-import { createPauseSession, createResumeSession } from "./session/pause.ts";
-import { createReaper } from "./session/reaper.ts";
 import { ReceiptBounds } from "./session/receipt-bounds.ts";
 import { createReceipts } from "./session/receipts.ts";
-import { recoverSessions } from "./session/recover.ts";
 import { createRegistry } from "./session/registry.ts";
-import { createRepairSession } from "./session/repair.ts";
-import { freezeSessions } from "./session/shutdown.ts";
-import { recordCleanStop } from "./session/clean-stop.ts";
-import { readBoot, surviveReboot } from "./session/reboot.ts";
 import { createSpace } from "./session/space.ts";
-import { startWarmPool } from "./session/start-warm-pool.ts";
-import { replaceLostContainers } from "./session/storage-watch.ts";
 import type { HeadRef } from "./storage/storage.ts";
 import { MAX_TEMPLATE_ENTRIES } from "./template/archive.ts";
 import { fillMini, MINI, type MiniSources } from "./template/mini.ts";
@@ -55,8 +54,8 @@ import { createTemplates } from "./template/templates.ts";
 import { createExecuteTool } from "./tool/execute.ts";
 import { createLedger } from "./tool/ledger.ts";
 import { createToolOutputs } from "./tool/outputs.ts";
-import { createRunningCalls } from "./tool/running-calls.ts";
 import { createRunTool } from "./tool/run-tool.ts";
+import { createRunningCalls } from "./tool/running-calls.ts";
 import { StoredResults } from "./tool/stored-results.ts";
 import { createToolCalls } from "./tool/tool-calls.ts";
 import { createCompleteTurn } from "./turn/complete.ts";
@@ -71,8 +70,8 @@ import { createSealing } from "./turn/seal.ts";
 import { createSettleIntent } from "./turn/settle.ts";
 import { createCreateSnapshot } from "./turn/snapshot.ts";
 import { createSnapshotTool } from "./turn/tool-snapshot.ts";
-import { sessionCeilings, sessionDefaults, sessionPlaces } from "./session-bounds.ts";
 import { HOST_VERSION } from "./version.ts";
+import { startWarmPool } from "./warm/start-pool.ts";
 
 /** What a host is made with. */
 export interface HostOptions extends BackendOptions {
@@ -84,7 +83,7 @@ export interface HostOptions extends BackendOptions {
   /** Which boot of the machine this is; the kernel's word unless given. */
   readonly bootId?: string;
   /** Hears of the places in operations where a crash makes a difference. */
-  readonly reach?: Reach;
+  readonly crashPoint?: CrashPointHook;
 }
 
 /** How long a stop waits for operations that were told to stop. */
@@ -99,19 +98,11 @@ export interface ComposedHost extends AsyncDisposable {
   abandon(): Promise<void>;
 }
 
-function logBackends(
-  log: Log,
-  { storage, runtime, version }: { readonly storage: string; readonly runtime: Runtime; readonly version: string },
-): void {
-  if (runtime.isolation === "none") log.warn("runtime none: tools run on this machine WITHOUT ISOLATION");
-  log.info({ storage, runtime: runtime.kind, runtimeVersion: version }, "backends are open");
-}
-
 /** Opens the backends, recovers the sessions and puts the use cases together. The only place that names adapters. */
 export async function composeHost(options: HostOptions, call: { readonly signal: AbortSignal }): Promise<ComposedHost> {
   const { config, dataDirectory, log } = options;
   const clock = options.clock ?? systemClock;
-  const reach = options.reach ?? PASS_ON;
+  const crashPoint = options.crashPoint ?? PASS_ON;
   const runner = createChildCommandRunner({ path: options.path, ...(options.aide && { aide: options.aide }) });
   const { storage, runtime, network, workers: fileWorkers } = options.backends ?? (await composeBackends(options));
   const stagingPath = join(dataDirectory, "staging");
@@ -146,12 +137,12 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     host: { count: config.maxReceiptsTotal, bytes: config.receiptTotal },
   });
   const receipts = createReceipts({ records, clock, bounds: receiptBounds });
-  const fresh = createFreshHeads(clock);
-  const containers = createContainers({ storage, runtime, network, fresh, clock, log });
+  const recentMounts = createRecentMounts(clock);
+  const containers = createContainers({ storage, runtime, network, recentMounts, clock, log });
   const activity = createActivity({ clock });
   const husks = createHusks({ records, storage, log });
   await husks.load();
-  const reaper = createReaper({ registry, records, storage, containers, runtime, husks, clock, log, reach });
+  const removals = createRemovals({ registry, records, storage, containers, runtime, husks, clock, log, crashPoint });
   const templates = createTemplates({
     storage,
     runner,
@@ -164,7 +155,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     storage,
     dataSpace,
     registry,
-    reaper,
+    removals,
     husks,
     clock,
     warnThreshold: config.poolSpaceWarnThreshold,
@@ -178,12 +169,12 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   const machine = { cpus: availableParallelism(), memoryBytes: totalmem() };
   const ceilings = sessionCeilings(config, { ...machine, poolBytes: sizeBytes === 0 ? undefined : sizeBytes });
   const defaults = sessionDefaults(config, ceilings);
-  const [admission, fence] = await Promise.all([createAdmission({ records }), createFence({ records })]);
+  const [cordon, fence] = await Promise.all([createCordon({ records }), createFence({ records })]);
   const settle = createSettleIntent({ records, storage, runtime, log });
   const intents = createIntents({ records, settle, log });
   const sources = options.miniSources ?? { busybox: "/bin/busybox", bash: "/bin/bash-static" };
   const composing = Promise.withResolvers<undefined>();
-  const recovering = { registry, records, events, storage, runtime, reaper, settle, clock, log };
+  const recovering = { registry, records, events, storage, runtime, removals, settle, clock, log };
   const [recovery] = await Promise.all([
     recoverSessions({ ...recovering, bootId: boot.bootId, composed: composing.promise }, call),
     templates.build(MINI, (directory) => fillMini(directory, { sources, runner, ...call }), call),
@@ -198,8 +189,8 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   await replaceLostContainers(survivors, await records.call("listLostHeads", null), call);
   await surviveReboot(survivors, boot, call);
 
-  const drop = createDropSnapshot({ intents, storage, reach });
-  const sealing = createSealing({ records, intents, storage, clock, reach });
+  const drop = createDropSnapshot({ intents, storage, crashPoint });
+  const sealing = createSealing({ records, intents, storage, clock, crashPoint });
   const maxSnapshots = config.maxSnapshotsPerSession;
   const retention = createRetention({ registry, records, storage, intents, dropSnapshot: drop, log, maxSnapshots });
   const turns = {
@@ -210,30 +201,42 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     storage,
     sealing,
     retention,
-    admission,
+    cordon,
     assertRoom,
     ceilings,
     log,
-    reach,
+    crashPoint,
   };
-  const destroySession = createDestroySession({ records, reaper, clock, reach });
+  const destroySession = createDestroySession({ records, removals, clock, crashPoint });
   const space = createSpace({ storage, activity, clock });
-  const maker = createMaker({ registry, records, events, storage, space, fresh, clock, destroySession, reach });
-  const parts = { maker, registry, records, storage, events, containers, runtime, network, health, templates };
-  const start = { ...parts, defaults, config, left: recovery.ready, recovered, bootId: boot.bootId, reach, clock, log };
-  const warm = startWarmPool(start, call);
-  const pauseSession = createPauseSession({ runtime, containers, intents, clock, log, reach });
-  const { pauseDrainTimeout: drainTimeoutMs, healthCheckInterval: intervalMs } = config;
-  const expiry = createExpiry({
+  const maker = createMaker({
     registry,
-    activity,
     records,
+    events,
+    storage,
+    space,
+    recentMounts,
+    clock,
+    destroySession,
+    crashPoint,
+  });
+  const parts = { maker, registry, records, storage, events, containers, runtime, network, health, templates };
+  const start = {
+    ...parts,
+    defaults,
+    config,
+    left: recovery.ready,
+    recovered,
+    bootId: boot.bootId,
+    crashPoint,
     clock,
     log,
-    pauseSession,
-    destroySession,
-    drainTimeoutMs,
-  });
+  };
+  const warm = startWarmPool(start, call);
+  const pauseSession = createPauseSession({ runtime, containers, intents, clock, log, crashPoint });
+  const { pauseDrainTimeout: drainTimeoutMs, healthCheckInterval: intervalMs } = config;
+  const timed = { registry, activity, records, clock, log };
+  const expiry = createExpiry({ ...timed, pauseSession, destroySession, drainTimeoutMs });
   await expiry.load();
   const sessionFiles = createSessionFiles({ storage, workers: fileWorkers });
   const runTool = createRunTool({
@@ -259,7 +262,7 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
   });
   const calls = { ledger: createLedger({ records, results, clock }), outputs, running: createRunningCalls() };
   const stopping = new AbortController();
-  const keeper = startKeeper({
+  const background = startBackground({
     registry,
     records,
     storage,
@@ -335,27 +338,27 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     receipts,
     templates,
     health,
-    admission,
+    cordon,
     fence,
     files: sessionFiles,
     changeFiles: createChangeFiles({ activity }),
     fileWorkers,
     stopping: stopping.signal,
-    createSession: createCreateSession({
+    createSession: createSessionUseCase({
       registry,
       records,
       receipts,
       templates,
       maker,
       warm,
-      admission,
+      cordon,
       assertRoom,
-      reach,
+      crashPoint,
     }),
     warm,
     destroySession,
     pauseSession,
-    resumeSession: createResumeSession({ containers, clock, reach }),
+    resumeSession: createResumeSession({ containers, clock, crashPoint }),
     extendSession: createExtendSession({ receipts, clock }),
     repairSession: createRepairSession({ records, receipts, storage, containers, settle }),
     forkSession: createForkSession({ ...turns, maker }),
@@ -382,20 +385,20 @@ export async function composeHost(options: HostOptions, call: { readonly signal:
     abandon: async () => {
       await processes.abandon();
       await warm.abandon();
-      await Promise.all([keeper[Symbol.asyncDispose](), reaper[Symbol.asyncDispose]()]);
+      await Promise.all([background[Symbol.asyncDispose](), removals[Symbol.asyncDispose]()]);
       await Promise.all([ports[Symbol.asyncDispose](), networkWatch[Symbol.asyncDispose]()]);
       await Promise.all([fileWorkers[Symbol.asyncDispose](), outputs[Symbol.asyncDispose]()]);
       await records[Symbol.asyncDispose]();
     },
     [Symbol.asyncDispose]: async () => {
       stopping.abort(new SandboxError("SHUTTING_DOWN", "the host is stopping"));
-      await keeper[Symbol.asyncDispose]();
+      await background[Symbol.asyncDispose]();
       await processes.close();
       await atMost(clock, SETTLE_MS, warm[Symbol.asyncDispose]());
       const idle = Promise.all(registry.all().map(({ serial }) => serial.idle()));
       const settled = await atMost(clock, SETTLE_MS, idle);
       await atMost(clock, SETTLE_MS, Promise.all(registry.all().map((session) => containers.settled(session))));
-      await reaper[Symbol.asyncDispose]();
+      await removals[Symbol.asyncDispose]();
       await Promise.all([ports[Symbol.asyncDispose](), networkWatch[Symbol.asyncDispose]()]);
       await Promise.all([fileWorkers[Symbol.asyncDispose](), outputs[Symbol.asyncDispose]()]);
       await atMost(clock, SETTLE_MS, runtime.close({ signal: AbortSignal.timeout(SETTLE_MS) }));

@@ -10,7 +10,7 @@ import {
   SandboxError,
   setting,
 } from "@turnbox/core";
-import { privateRangeFault } from "./network/bounds.ts";
+import { privateRangeFault } from "./network-policy/bounds.ts";
 import { RECORD_SETTINGS } from "./record-settings.ts";
 
 const MiB = 1024 * 1024;

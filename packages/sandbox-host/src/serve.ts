@@ -15,8 +15,8 @@ import {
 import { createMetrics, createRpcMeter } from "@turnbox/core/metrics";
 import { createHealthBoard, createRpcHandler, listen, registerReflection, serveMetrics } from "@turnbox/core/server";
 import { openTracing } from "@turnbox/core/trace";
-import { composeHost, type HostOptions } from "./compose.ts";
 import { composeBackends } from "./compose-backends.ts";
+import { composeHost, type HostOptions } from "./compose.ts";
 import { type HostConfig, loadConfig, tracingEnvironment } from "./config.ts";
 import { createFenceInterceptor } from "./rpc/fence-interceptor.ts";
 import { registerHostGauges } from "./rpc/metrics/host-gauges.ts";
@@ -84,7 +84,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     log,
     aide,
     path: options.path,
-    ...(options.crashFile === null ? {} : { reach: createCrashOnRequest(options.crashFile) }),
+    ...(options.crashFile === null ? {} : { crashPoint: createCrashOnRequest(options.crashFile) }),
   };
   const shutdown = new AbortController();
   await using composed = await composeHost(

@@ -1,5 +1,5 @@
 import type { HostConfig } from "./config.ts";
-import { boundLimits, type Ceilings } from "./session/ceilings.ts";
+import { boundLimits, type Ceilings, type SessionDefaults } from "./session/ceilings.ts";
 
 const MiB = 1024 * 1024;
 const PIDS = 4096;
@@ -47,15 +47,6 @@ function wholeSteps(bytes: number): number {
 /** 0 is none. */
 function entry<Name extends string>(name: Name, value: number): Partial<Record<Name, number>> {
   return value === 0 ? {} : ({ [name]: value } as Record<Name, number>);
-}
-
-/** What sessions have unless they ask for something else. */
-export interface SessionDefaults {
-  readonly quotaBytes: number | null;
-  readonly limits: { readonly cpus?: number; readonly memoryBytes?: number; readonly pids?: number };
-  readonly pauseDrainTimeoutMs: number;
-  /** What the names of turn snapshots begin with. */
-  readonly snapshotPrefix: string;
 }
 
 /** No default is above its ceiling. */

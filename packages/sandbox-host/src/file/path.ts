@@ -1,10 +1,9 @@
+import { WORKING_DIRECTORY } from "../session/environment.ts";
 import { invalidField } from "./failure.ts";
 
 /** A name or path as the bytes that it is, one character for each byte: names need not be UTF-8. */
 export type BytePath = string;
 
-/** Where relative paths begin, for both tiers of tools. */
-export const WORKING_DIRECTORY = "/workspace";
 export const MAX_PATH_BYTES = 4096;
 export const MAX_NAME_BYTES = 255;
 

@@ -1,9 +1,8 @@
 import { hasReason, type SandboxError } from "@turnbox/core";
-import type { Session } from "../session/session.ts";
-import { shareKeyOf } from "../session/share-key.ts";
+import { type Session, shareKeyOf } from "../session/session.ts";
 import type { Storage } from "../storage/storage.ts";
+import type { OperationName, OutputOf } from "./file-operations.ts";
 import type { JobRun } from "./job-run.ts";
-import type { OperationName, OutputOf } from "./operation.ts";
 import type { FileJob, FileWorkers } from "./workers.ts";
 
 type Call = { readonly signal: AbortSignal };

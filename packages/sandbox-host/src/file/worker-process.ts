@@ -34,8 +34,9 @@ const LINEAR_REGEXPS = [
 const MAX_COMPLAINT_CHARACTERS = 4096;
 /** The pool ends workers long before. */
 const LIFETIME_MS = 20 * 24 * 3_600_000;
-// The same file runs from the build (.js) and from source (.ts).
-const WORKER = fileURLToPath(new URL(`./file-worker${extname(import.meta.url)}`, import.meta.url));
+// The program names the operations of several rooms, so it is started and never imported. It runs from the build (.js) and
+// from source (.ts).
+const WORKER = fileURLToPath(new URL(`../file-worker/main${extname(import.meta.url)}`, import.meta.url));
 
 export async function startWorkerProcess(options: {
   readonly runner: CommandRunner;

@@ -1,11 +1,11 @@
 import { type Clock, type CommandRunner, createDeadline, systemClock } from "@turnbox/core";
+import type { InputOf, OperationName, OutputOf } from "./file-operations.ts";
 import { type JobRun, type Piece, startJob } from "./job-run.ts";
 import { createLane, type LaneLimits, type LaneStats, type Lease } from "./lane.ts";
-import type { InputOf, OperationName, OutputOf } from "./operation.ts";
 import { startWorkerProcess } from "./worker-process.ts";
 
 /**
- * File workers: processes that do the operations of operation.ts on the files of sessions, so that nothing an agent makes
+ * File workers: processes that do the operations of `file-worker/operations.ts` on the files of sessions, so that nothing an agent makes
  * of its files holds up this process. Each does one job at a time, is kept for the next one, and is killed and replaced
  * where a job's deadline passes or its caller's signal aborts.
  *

@@ -1,6 +1,6 @@
 import { statfs } from "node:fs/promises";
 import { type Clock, SandboxError } from "@turnbox/core";
-import type { HealthGrade } from "./health.ts";
+import type { HealthGrade } from "./grade.ts";
 
 const MiB = 1024 * 1024;
 const LOOK_EVERY_MS = 1_000;

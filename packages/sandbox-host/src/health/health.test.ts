@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { systemClock } from "@turnbox/core";
+import type { Removals } from "../lifecycle/remove.ts";
 import type { HuskRow } from "../record/row.ts";
-import type { Reaper } from "../session/reaper.ts";
 import { CALL, createRig, type Rig } from "../session/rig.suite.ts";
 import type { StorageStatus } from "../storage/storage.ts";
 import { DataSpace } from "./data-space.ts";
@@ -15,7 +15,7 @@ const pool = (more: Partial<StorageStatus> = {}): StorageStatus => ({
   availableBytes: 99,
   ...more,
 });
-const reaper: Reaper = {
+const removals: Removals = {
   remove: () => undefined,
   pending: () => [],
   [Symbol.asyncDispose]: () => Promise.resolve(),
@@ -28,7 +28,7 @@ function createHealthIn(rig: Rig, husks: readonly HuskRow[] = [], dataSpace: Dat
   return createHealth({
     ...rig,
     dataSpace,
-    reaper,
+    removals,
     husks: { all: () => husks },
     warnThreshold: 0.85,
     critThreshold: 0.95,
@@ -106,7 +106,7 @@ describe("health", () => {
     );
   });
 
-  it("is degraded while the pool has sessions that nobody knows of", async () => {
+  it("is degraded while the pool has sessions without a record", async () => {
     await using rig = await createRig();
     const health = createHealthIn(rig);
     health.quarantine(["lost"]);

@@ -1,11 +1,10 @@
 import { type Clock, SandboxError } from "@turnbox/core";
-import type { Husks } from "../session/husk.ts";
-import type { Reaper, Removal } from "../session/reaper.ts";
+import type { Husks } from "../lifecycle/husk.ts";
+import type { Removal, Removals } from "../lifecycle/remove.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Storage, StorageStatus } from "../storage/storage.ts";
 import type { DataSpace } from "./data-space.ts";
-
-export type HealthGrade = "healthy" | "degraded" | "unhealthy";
+import { type HealthGrade, worst } from "./grade.ts";
 
 export interface HealthReport {
   readonly grade: HealthGrade;
@@ -55,14 +54,14 @@ interface Verdict {
 export function createHealth(deps: {
   readonly storage: Storage;
   readonly registry: Registry;
-  readonly reaper: Reaper;
+  readonly removals: Removals;
   readonly husks: Pick<Husks, "all">;
   readonly clock: Clock;
   readonly dataSpace: Pick<DataSpace, "assertRoom" | "judge">;
   readonly warnThreshold: number;
   readonly critThreshold: number;
 }): Health {
-  const { storage, registry, reaper, husks, clock, dataSpace } = deps;
+  const { storage, registry, removals, husks, clock, dataSpace } = deps;
   const startedMs = clock.monotonicMs();
   let cached: { readonly atMs: number; readonly status: Promise<StorageStatus> } | undefined;
   let quarantined: readonly string[] = [];
@@ -115,7 +114,7 @@ export function createHealth(deps: {
         activeTools: sessions.reduce((sum, { gate }) => sum + gate.inFlight, 0),
         uptimeMs: clock.monotonicMs() - startedMs,
         errors: [...[found.error, data.error].filter((error) => error !== null), ...inWords(counts)],
-        removals: reaper.pending(),
+        removals: removals.pending(),
       };
     },
     assertRoom: async ({ signal }) => {
@@ -140,11 +139,6 @@ export function createHealth(deps: {
       quarantined = [...tokens];
     },
   };
-}
-
-function worst(grades: readonly HealthGrade[]): HealthGrade {
-  if (grades.includes("unhealthy")) return "unhealthy";
-  return grades.includes("degraded") ? "degraded" : "healthy";
 }
 
 function inWords(report: Pick<HealthReport, "failedSessions" | "husks" | "quarantined">): readonly string[] {

@@ -1,5 +1,5 @@
-import type { NetworkBounds } from "./bounds.ts";
-import type { NetworkPolicy, NetworkSupport } from "./policy.ts";
+import type { NetworkBounds } from "../network-policy/bounds.ts";
+import type { NetworkPolicy, NetworkSupport } from "../network-policy/policy.ts";
 
 interface Call {
   readonly signal: AbortSignal;

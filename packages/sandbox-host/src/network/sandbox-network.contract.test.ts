@@ -8,8 +8,8 @@ import { createLog, parseConfig, systemClock } from "@turnbox/core";
 import { CREATE, SIGNAL } from "../compose.suite.ts";
 import { type ComposedHost, composeHost } from "../compose.ts";
 import { HOST_SETTINGS } from "../config.ts";
+import { DENY_ALL, type NetworkPolicy, parsePolicy } from "../network-policy/policy.ts";
 import type { Session } from "../session/session.ts";
-import { DENY_ALL, type NetworkPolicy, parsePolicy } from "./policy.ts";
 import { makeWorld, type World } from "./world.suite.ts";
 
 jest.setTimeout(60_000);

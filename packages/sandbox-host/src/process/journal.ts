@@ -1,8 +1,8 @@
 import { appendFile, type FileHandle, open, readdir, rename, rm, stat, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { hasErrno } from "@turnbox/core";
+import { createSerial } from "../async/serial.ts";
 import { errnoCode } from "../file/failure.ts";
-import { createSerial } from "../session/serial.ts";
 
 /** A piece of a journal, with the offset of its first byte. */
 export interface JournalPiece {

@@ -1,15 +1,15 @@
 import { type Clock, hasReason, randomToken, SandboxError } from "@turnbox/core";
-import type { Ports } from "../network/port/ports.ts";
+import type { Containers } from "../container/container.ts";
+import type { Ports } from "../port-access/ports.ts";
 import type { Records } from "../record/records.ts";
 import type { ProcessRow, ReceiptRow } from "../record/row.ts";
 import type { Runtime, TerminalSize } from "../runtime/runtime.ts";
 import type { Activity } from "../session/activity.ts";
-import type { Containers } from "../session/container.ts";
+import { environmentOf } from "../session/environment.ts";
 import { assertGeneration } from "../session/generation.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Receipts } from "../session/receipts.ts";
 import { inOrder, type Session, within } from "../session/session.ts";
-import { environmentOf } from "../tool/environment.ts";
 import type { LaunchedProcess } from "./launched-process.ts";
 import type { Processes } from "./processes.ts";
 import type { Terminals } from "./terminal.ts";

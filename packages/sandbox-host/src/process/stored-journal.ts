@@ -1,10 +1,11 @@
 import { join } from "node:path";
 import { hasReason, SandboxError } from "@turnbox/core";
+import { createSerial } from "../async/serial.ts";
+import { operationName } from "../file/operation.ts";
 import type { FileWorkers } from "../file/workers.ts";
-import { createSerial } from "../session/serial.ts";
 import type { Journals, Storage } from "../storage/storage.ts";
+import { type journalOperation, type JournalResult, type JournalWork, workOnJournal } from "./journal-operation.ts";
 import type { Journal } from "./journal.ts";
-import { type JournalResult, type JournalWork, workOnJournal } from "./journal-operation.ts";
 
 /** A journal that lies in the storage, where its session's bound holds. */
 export interface StoredJournal extends Journal {
@@ -28,6 +29,7 @@ interface Root extends Journals {
   readonly device: number | null;
 }
 
+const JOURNAL = operationName<typeof journalOperation>("journal");
 /** One that does not answer by then hangs. Copying the part that a rotation keeps takes longer than the rest. */
 const DEADLINE_MS = 5_000;
 const LONG_DEADLINE_MS = 30_000;
@@ -72,7 +74,7 @@ export function createStoredJournals(deps: {
     const onPiece = ({ bytes, about }: { readonly bytes: Buffer; readonly about: unknown }): void => {
       piece = { data: bytes, offset: Number(about) };
     };
-    const state = await workers.run("journal", { ...job, onPiece }, { signal: AbortSignal.timeout(deadlineMs) });
+    const state = await workers.run(JOURNAL, { ...job, onPiece }, { signal: AbortSignal.timeout(deadlineMs) });
     return { state, piece };
   };
   /** A directory that was mounted anew is found once more; nothing was done by then. */

@@ -2,7 +2,7 @@ import { expect, it } from "@jest/globals";
 import { createLog } from "@turnbox/core";
 import { createManualClock } from "@turnbox/core/testing";
 import { SIGNAL, startTestHost } from "../compose.suite.ts";
-import { createContainers } from "../session/container.ts";
+import { createContainers } from "../container/container.ts";
 import type { LaunchedProcess } from "./launched-process.ts";
 import { createThaw } from "./thaw.ts";
 

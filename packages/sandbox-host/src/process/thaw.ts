@@ -1,5 +1,5 @@
+import type { Containers } from "../container/container.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { Containers } from "../session/container.ts";
 import type { Session } from "../session/session.ts";
 import type { LaunchedProcess } from "./launched-process.ts";
 

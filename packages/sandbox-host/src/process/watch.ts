@@ -1,8 +1,8 @@
 import { rm, stat, writeFile } from "node:fs/promises";
 import type { Clock } from "@turnbox/core";
 import type { Logger } from "pino";
+import type { Containers } from "../container/container.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { Containers } from "../session/container.ts";
 import type { SessionEvents } from "../session/events.ts";
 import type { Session } from "../session/session.ts";
 import { heldMark, type LaunchedProcess } from "./launched-process.ts";

@@ -1,4 +1,4 @@
-import type { NetworkPolicy } from "../network/policy.ts";
+import type { NetworkPolicy } from "../network-policy/policy.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import type { BaseRef } from "../storage/storage.ts";
 

@@ -1,7 +1,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { ANY_TENANT, invalidArgument, SandboxError } from "@turnbox/core";
 import { principalOf } from "@turnbox/core/server";
-import type { Fence } from "../fleet/fence.ts";
+import type { Fence } from "../cordon/fence.ts";
 
 /** In which commands of the fleet's leader say in which epoch it leads. */
 export const EPOCH_HEADER = "turnbox-fleet-epoch";

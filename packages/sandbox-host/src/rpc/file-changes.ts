@@ -11,7 +11,7 @@ import {
   type WriteFileHeader,
   WriteFileHeaderSchema,
 } from "@turnbox/protocol/turnbox/host/v1/file_pb";
-import type { OperationName, OutputOf } from "../file/operation.ts";
+import type { OperationName, OutputOf } from "../file/file-operations.ts";
 import { sentInTime } from "../file/stall.ts";
 import type { FileJob } from "../file/workers.ts";
 import { canonicalRequest } from "./canonical.ts";
@@ -79,7 +79,7 @@ export function createFileChanges(host: Host): Pick<Handlers, ChangeMethods> {
         { operation, expectedGeneration, signal: context.signal },
         async (call): Promise<OutputOf<Name>> => {
           const job = { input, body: sentInTime(pieces, host.clock), deadlineMs: LONG_MS, lane: "transfer" } as const;
-          const written = session.writes.begin();
+          const written = session.dirtyFlag.beginWrite();
           using run = await host.files.stream(session, name, job, call);
           for (let piece = await run.next(); piece !== null; piece = await run.next());
           // An archive may be empty; a file that is written whole is a new one.

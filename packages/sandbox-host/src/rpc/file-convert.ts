@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type FileEntry, FileEntrySchema, FileEventKind, FileType } from "@turnbox/protocol/turnbox/host/v1/file_pb";
 import type { Entry } from "../file/entry.ts";
-import type { WatchEvent } from "../file/op/watch-directory.ts";
+import type { WatchEvent } from "../file/watch/watched-tree.ts";
 
 const TYPES = {
   file: FileType.FILE,

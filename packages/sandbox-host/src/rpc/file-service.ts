@@ -10,11 +10,11 @@ import {
 } from "@turnbox/protocol/turnbox/host/v1/file_pb";
 import { assertReadable } from "../file/change-files.ts";
 import type { Entry } from "../file/entry.ts";
+import type { OperationName } from "../file/file-operations.ts";
 import { generationSignal } from "../file/generation-signal.ts";
 import type { Piece } from "../file/job-run.ts";
-import type { WatchEvent } from "../file/op/watch-directory.ts";
-import type { OperationName } from "../file/operation.ts";
 import { askedInTime } from "../file/stall.ts";
+import type { WatchEvent } from "../file/watch/watched-tree.ts";
 import type { FileJob } from "../file/workers.ts";
 import type { Session } from "../session/session.ts";
 import { createFileChanges } from "./file-changes.ts";

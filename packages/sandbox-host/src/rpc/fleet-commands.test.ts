@@ -80,12 +80,12 @@ describe("SetAdmission", () => {
 
   it("waits, when it closes, for the sessions that are being made", async () => {
     const { started, hosts, sessions } = await start();
-    const entered = started.host.admission.enter();
+    const entered = started.host.cordon.enter();
     let answered = false;
     const closing = hosts.setAdmission(CLOSED, epoch(1)).then(() => {
       answered = true;
     });
-    while (started.host.admission.state === "open") await new Promise(setImmediate);
+    while (started.host.cordon.state === "open") await new Promise(setImmediate);
     expect(await reasonOf(sessions.createSession({}))).toBe("HOST_CORDONED");
     expect(answered).toBe(false);
     entered[Symbol.dispose]();

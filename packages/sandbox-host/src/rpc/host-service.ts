@@ -3,11 +3,11 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { coversTenant } from "@turnbox/core";
 import { principalOf } from "@turnbox/core/server";
 import { HealthStatus, type HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
-import type { HealthGrade } from "../health/health.ts";
-import { toWireCapabilities } from "./convert.ts";
+import type { HealthGrade } from "../health/grade.ts";
 import type { StorageStatus } from "../storage/storage.ts";
-import type { Host } from "./host.ts";
+import { toWireCapabilities } from "./convert.ts";
 import { getHostStats } from "./host-stats.ts";
+import type { Host } from "./host.ts";
 import { setAdmission, toWireAdmission } from "./set-admission.ts";
 import { deleteTemplate, importTemplate, listTemplates } from "./templates.ts";
 
@@ -45,7 +45,7 @@ export function createHostService(host: Host): Partial<ServiceImpl<typeof HostSe
             lastError: removal.lastError,
           })),
         maxSessions: host.maxSessions,
-        admission: toWireAdmission(host.admission.state),
+        admission: toWireAdmission(host.cordon.state),
       };
     },
 

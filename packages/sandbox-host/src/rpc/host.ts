@@ -1,30 +1,28 @@
 import type { Clock } from "@turnbox/core";
 import type { Logger } from "pino";
-import type { SessionDefaults } from "../session-bounds.ts";
+import type { Cordon } from "../cordon/cordon.ts";
+import type { Fence } from "../cordon/fence.ts";
 import type { ChangeFiles } from "../file/change-files.ts";
-import type { FileWorkers } from "../file/workers.ts";
 import type { SessionFiles } from "../file/session-files.ts";
-import type { Admission } from "../fleet/admission.ts";
-import type { Fence } from "../fleet/fence.ts";
+import type { FileWorkers } from "../file/workers.ts";
 import type { Health } from "../health/health.ts";
+import type { CreateSession } from "../lifecycle/create.ts";
+import type { DestroySession } from "../lifecycle/destroy.ts";
+import type { ExtendSession } from "../lifecycle/extend.ts";
+import type { PauseSession, ResumeSession } from "../lifecycle/pause.ts";
+import type { RepairSession } from "../lifecycle/repair.ts";
+import type { UpdateNetworkPolicy } from "../lifecycle/update-network-policy.ts";
 import type { Network } from "../network/network.ts";
-import type { Ports } from "../network/port/ports.ts";
-import type { UpdateNetworkPolicy } from "../network/update-policy.ts";
+import type { Ports } from "../port-access/ports.ts";
 import type { ProcessParts } from "../process/process-parts.ts";
 import type { Records } from "../record/records.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Activity } from "../session/activity.ts";
-import type { Ceilings } from "../session/ceilings.ts";
-import type { CreateSession } from "../session/create.ts";
-import type { DestroySession } from "../session/destroy.ts";
+import type { Ceilings, SessionDefaults } from "../session/ceilings.ts";
 import type { SessionEvents } from "../session/events.ts";
-import type { ExtendSession } from "../session/extend.ts";
-import type { PauseSession, ResumeSession } from "../session/pause.ts";
 import type { Receipts } from "../session/receipts.ts";
 import type { Registry } from "../session/registry.ts";
-import type { RepairSession } from "../session/repair.ts";
 import type { Space } from "../session/space.ts";
-import type { WarmPool } from "../session/warm-pool.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Templates } from "../template/templates.ts";
 import type { ExecuteTool } from "../tool/execute.ts";
@@ -36,6 +34,7 @@ import type { ForkSession } from "../turn/fork.ts";
 import type { RestoreSnapshot } from "../turn/restore.ts";
 import type { RollbackSession } from "../turn/rollback.ts";
 import type { CreateSnapshot } from "../turn/snapshot.ts";
+import type { WarmPool } from "../warm/pool.ts";
 
 /** Everything the services call, put together in compose.ts. */
 export interface Host extends ProcessParts {
@@ -51,7 +50,7 @@ export interface Host extends ProcessParts {
   readonly receipts: Receipts;
   readonly templates: Templates;
   readonly health: Health;
-  readonly admission: Admission;
+  readonly cordon: Cordon;
   readonly fence: Fence;
   readonly files: SessionFiles;
   readonly changeFiles: ChangeFiles;

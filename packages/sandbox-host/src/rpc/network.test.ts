@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { type AccessVerb, type Secret, systemClock } from "@turnbox/core";
 import { SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { startTestHost, type TestHost } from "../compose.suite.ts";
-import { DENY_ALL } from "../network/policy.ts";
+import { DENY_ALL } from "../network-policy/policy.ts";
 import { rollBack, writeAndSeal } from "../turn/turn.suite.ts";
 import { accessTo, reasonOf } from "./client.suite.ts";
 

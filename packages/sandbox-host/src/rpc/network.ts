@@ -8,7 +8,7 @@ import {
   type SessionService,
   UpdateNetworkPolicyRequestSchema,
 } from "@turnbox/protocol/turnbox/host/v1/session_pb";
-import { assertEnforceable, DENY_ALL, type NetworkPolicy, parsePolicy } from "../network/policy.ts";
+import { assertEnforceable, DENY_ALL, type NetworkPolicy, parsePolicy } from "../network-policy/policy.ts";
 import { canonicalRequest } from "./canonical.ts";
 import type { Host } from "./host.ts";
 import { signalOf } from "./signal.ts";

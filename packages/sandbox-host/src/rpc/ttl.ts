@@ -1,6 +1,6 @@
 import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import { invalidArgument } from "@turnbox/core";
-import { MAX_TTL_MS } from "../session/extend.ts";
+import { MAX_TTL_MS } from "../lifecycle/extend.ts";
 
 /** How long something lives; null where the request sets no end. */
 export function parseTtl(field: string, duration: Duration | undefined): number | null {

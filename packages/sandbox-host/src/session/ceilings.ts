@@ -13,6 +13,15 @@ export interface Ceilings {
   readonly unnamedTtlMs?: number;
 }
 
+/** What sessions have unless they ask for something else. */
+export interface SessionDefaults {
+  readonly quotaBytes: number | null;
+  readonly limits: ContainerLimits;
+  readonly pauseDrainTimeoutMs: number;
+  /** What the names of turn snapshots begin with. */
+  readonly snapshotPrefix: string;
+}
+
 /** What a request asks for. */
 export interface Wanted {
   readonly limits: ContainerLimits;

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "@jest/globals";
-import type { HostConfig } from "../config.ts";
 import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
+import type { HostConfig } from "../config.ts";
 import {
   deleteSnapshot,
   fork,
@@ -66,7 +66,7 @@ describe("a crash at", () => {
     const reached = Promise.withResolvers<undefined>();
     let armed = false;
     const before = await startTestHost(configOf(operation), {
-      reach: async (now) => {
+      crashPoint: async (now) => {
         if (!armed || now !== point) return;
         reached.resolve(undefined);
         // Nothing after this point ever happens.

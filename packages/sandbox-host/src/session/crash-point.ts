@@ -41,13 +41,13 @@ export const CRASH_POINTS = [
 
 export type CrashPoint = (typeof CRASH_POINTS)[number];
 
-/** Says that an operation has got to a point. In service nothing happens there. */
-export type Reach = (point: CrashPoint) => Promise<void>;
+/** Called when an operation gets to a point. It does nothing in service. */
+export type CrashPointHook = (point: CrashPoint) => Promise<void>;
 
-export const PASS_ON: Reach = () => Promise.resolve();
+export const PASS_ON: CrashPointHook = () => Promise.resolve();
 
 /** Ends this process at the point that a file names, as `kill -9` does; for tests of what a crash leaves. */
-export function createCrashOnRequest(path: string): Reach {
+export function createCrashOnRequest(path: string): CrashPointHook {
   return async (point) => {
     const wanted = await readFile(path, "utf8").catch(() => "");
     if (wanted.trim() !== point) return;

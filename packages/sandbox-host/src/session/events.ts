@@ -12,10 +12,10 @@ export interface SessionEvent {
 /** What a reader gets: an event, or word that it was too slow and missed some. */
 export type Heard = SessionEvent | { readonly kind: "overflow"; readonly atMs: number };
 
-/** What happens to sessions, told to whoever listens. Publishing never waits for a reader. */
+/** What happens to sessions, for all that listen. Publishing never waits for a reader. */
 export interface SessionEvents {
   publish(kind: SessionEventKind, session: Session): void;
-  /** Hears everything from now on, until disposed. */
+  /** Receives everything from now on, until disposed. */
   listen(): Listener;
 }
 
@@ -32,17 +32,17 @@ export function createSessionEvents({ clock }: { readonly clock: Clock }): Sessi
   return {
     publish: (kind, session) => {
       const event = { kind, session, atMs: clock.nowMs() };
-      for (const hear of listeners) hear(event);
+      for (const receive of listeners) receive(event);
     },
     listen: () => {
       let waiting: Heard[] = [];
       let wake: (() => void) | undefined;
-      const hear = (event: SessionEvent): void => {
+      const receive = (event: SessionEvent): void => {
         if (waiting.length >= MAX_WAITING) waiting = [{ kind: "overflow", atMs: event.atMs }];
         else waiting.push(event);
         wake?.();
       };
-      listeners.add(hear);
+      listeners.add(receive);
       return {
         next: async (signal) => {
           while (waiting.length === 0 && !signal.aborted) {
@@ -54,7 +54,7 @@ export function createSessionEvents({ clock }: { readonly clock: Clock }): Sessi
           }
           return waiting.shift();
         },
-        [Symbol.dispose]: () => void listeners.delete(hear),
+        [Symbol.dispose]: () => void listeners.delete(receive),
       };
     },
   };

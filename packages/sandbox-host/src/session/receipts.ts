@@ -58,8 +58,8 @@ export function createReceipts(deps: {
     if (request.key === "") return await work(() => undefined);
     const { scope, key } = request;
     const payloadHash = hashOf(request);
-    const place = JSON.stringify([scope, key]);
-    const running = inFlight.get(place);
+    const inFlightKey = JSON.stringify([scope, key]);
+    const running = inFlight.get(inFlightKey);
     if (running !== undefined) {
       assertSamePayload(running.payloadHash, payloadHash, key);
       return (await running.result) as Result;
@@ -72,11 +72,11 @@ export function createReceipts(deps: {
       return JSON.parse(known.result) as Result;
     };
     const result = run();
-    inFlight.set(place, { payloadHash, result });
+    inFlight.set(inFlightKey, { payloadHash, result });
     try {
       return await result;
     } finally {
-      inFlight.delete(place);
+      inFlight.delete(inFlightKey);
     }
   };
 

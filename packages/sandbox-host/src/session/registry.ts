@@ -1,6 +1,6 @@
 import { coversTenant, type Principal, SandboxError, type SessionId } from "@turnbox/core";
 import type { SessionRow } from "../record/row.ts";
-import { EnvironmentRoom } from "./environment-room.ts";
+import { EnvironmentBudget } from "./environment-budget.ts";
 import type { SessionEvents } from "./events.ts";
 import type { Session } from "./session.ts";
 
@@ -35,7 +35,7 @@ export function createRegistry(options: {
   readonly maxEnvironmentBytes?: number;
   readonly events: SessionEvents;
 }): Registry {
-  const environments = new EnvironmentRoom(options.maxEnvironmentBytes ?? 0);
+  const environments = new EnvironmentBudget(options.maxEnvironmentBytes ?? 0);
   const sessions = new Map<string, Session>();
   const reserved = new Set<string>();
   let removals = 0;

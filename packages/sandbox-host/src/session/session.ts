@@ -1,13 +1,12 @@
 import { SandboxError } from "@turnbox/core";
+import { createSerial, type Serial } from "../async/serial.ts";
 import type { SessionCommit } from "../record/operation.ts";
 import type { Records } from "../record/records.ts";
 import type { IntentRow, SessionRow } from "../record/row.ts";
 import type { HeadRef } from "../storage/storage.ts";
-import type { SessionEvents } from "./events.ts";
+import { createDirtyFlag, type DirtyFlag } from "./dirty-flag.ts";
 import { createGate, type Gate } from "./gate.ts";
 import { assertActive, assertTransition } from "./phase.ts";
-import { createSerial, type Serial } from "./serial.ts";
-import { createWrites, type Writes } from "./writes.ts";
 
 /**
  * A session of this host: its row, and what lives only in memory. The row is replaced, never changed in place, and only
@@ -19,7 +18,7 @@ export interface Session {
   /** The order of operations that change the session; tool calls do not wait in it. */
   readonly serial: Serial;
   readonly gate: Gate;
-  readonly writes: Writes;
+  readonly dirtyFlag: DirtyFlag;
   /** Aborts when the session is destroyed; whatever works for the session listens to it. */
   readonly lifetime: AbortController;
   /** Aborts when the tool calls that run now are to be killed. */
@@ -36,9 +35,14 @@ export interface Session {
   commit(change: (row: SessionRow) => SessionRow, extras?: Omit<SessionCommit, "session">): Promise<void>;
 }
 
+/** Where a session says what has happened to it. */
+export interface SessionObserver {
+  publish(kind: "changed" | "sealed", session: Session): void;
+}
+
 export function createSession(
   first: SessionRow,
-  { records, events }: { readonly records: Records; readonly events: SessionEvents },
+  { records, events }: { readonly records: Records; readonly events: SessionObserver },
 ): Session {
   let row = first;
   const commits = createSerial();
@@ -61,7 +65,7 @@ export function createSession(
     },
     serial: createSerial(),
     gate: createGate(),
-    writes: createWrites(() => row),
+    dirtyFlag: createDirtyFlag(() => row),
     lifetime: new AbortController(),
     leftover: null,
     returned: Promise.resolve(),
@@ -80,6 +84,11 @@ export function createSession(
       }),
   };
   return session;
+}
+
+/** Whose share of what all sessions of a host have in common a call of the session takes: its own. */
+export function shareKeyOf({ row }: Session): string {
+  return row.token;
 }
 
 /** A signal that aborts with the caller's, and when the session is destroyed. */

@@ -70,7 +70,7 @@ describe("the space that a session takes", () => {
     expect(await space.recent(session)).toBe(2);
   });
 
-  it("is asked for anew after a look at a session that was being sealed", async () => {
+  it("is asked for again after a look at a session that was being sealed", async () => {
     await using rig = await createRig();
     const session = await rig.add();
     let asked = 0;

@@ -1,4 +1,5 @@
 import { SandboxError } from "@turnbox/core";
+import { untilAborted } from "../async/until-aborted.ts";
 
 /** How long a look may take that many wait for: none of them ends it. */
 const LOOK_MS = 30_000;
@@ -40,19 +41,5 @@ export class SharedLooks<Answer> {
     };
     now.then(forget, forget);
     return now;
-  }
-}
-
-async function untilAborted<Answer>(answer: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
-  answer.catch(() => undefined);
-  const over = Promise.withResolvers<never>();
-  const onAbort = (): void => {
-    over.reject(SandboxError.from(signal.reason));
-  };
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    return await Promise.race([answer, over.promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
   }
 }

@@ -24,7 +24,7 @@ describe("shares of a number of places", () => {
     expect(greedy(1, ["a", "b"])).toEqual([1, 0]);
   });
 
-  it("are left once, and are nobody's then", () => {
+  it("are left once, and are free then", () => {
     const shares = new Shares(2);
     const leave = shares.enter("a");
     expect([shares.enter("a"), shares.held, shares.heldBy("a")]).toEqual([undefined, 1, 1]);

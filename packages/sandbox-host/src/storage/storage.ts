@@ -92,6 +92,9 @@ export type Point =
   | { readonly kind: "snapshot"; readonly snapshot: SnapshotRef }
   | { readonly kind: "head"; readonly head: HeadRef };
 
+/** How many views a storage has open at once; more wait. */
+export const VIEWS_AT_ONCE = 16;
+
 /**
  * The files of a point, read-only and unchanging. What it stands on cannot be destroyed until it is disposed; disposing
  * never throws, and what it could not remove goes at the next `open`.

@@ -1,13 +1,12 @@
 import { createHash } from "node:crypto";
 import { invalidArgument } from "@turnbox/core";
+import { absolutePath, environmentOf } from "../session/environment.ts";
 import type { Session } from "../session/session.ts";
 import { DEFAULT_BASH_TIMEOUT_MS } from "./bash-tool.ts";
-import { environmentOf } from "./environment.ts";
 import { NotStarted } from "./ledger.ts";
 import type { Parameters } from "./parameters.ts";
 import type { ToolResult } from "./result.ts";
 import type { CommandCall, RunCommand } from "./run-command.ts";
-import { absolutePath } from "./working-directory.ts";
 
 export interface BashCall extends CommandCall {
   readonly callId: string;

@@ -6,12 +6,12 @@ import type { Session } from "../session/session.ts";
 import type { SnapshotTool } from "../turn/tool-snapshot.ts";
 import { type CallLimits, checkLimits } from "./call-limits.ts";
 import { findTool } from "./catalog.ts";
-import { type Ledger, type LedgerAnswer, type LedgerEntry, NotStarted } from "./ledger.ts";
-import type { Progress } from "./output.ts";
+import { type Ledger, type LedgerAnswer, NotStarted } from "./ledger.ts";
 import type { OutputJournal } from "./output-journal.ts";
+import type { Progress } from "./output.ts";
 import type { ToolOutputs } from "./outputs.ts";
 import { checkParameters, type Parameters } from "./parameters.ts";
-import type { ToolResult } from "./result.ts";
+import type { LedgerEntry, ToolResult } from "./result.ts";
 import type { RunTool } from "./run-tool.ts";
 import type { RunningCalls } from "./running-calls.ts";
 

@@ -4,7 +4,7 @@ import type { Records } from "../record/records.ts";
 import type { KnownCall } from "../record/row.ts";
 import type { Session } from "../session/session.ts";
 import { answerOf } from "./ledger-answer.ts";
-import type { ToolResult } from "./result.ts";
+import type { LedgerEntry, ToolResult } from "./result.ts";
 import type { StoredResults } from "./stored-results.ts";
 
 /** A call that the ledger knows by its id. */
@@ -18,12 +18,6 @@ export interface LedgerAnswer {
   readonly result: ToolResult;
   /** Whether it is the stored result of an earlier call, or was run just now. */
   readonly from: "store" | "run";
-}
-
-/** What a call came to, and the head that it worked on. */
-export interface LedgerEntry {
-  readonly result: ToolResult;
-  readonly headGeneration: number;
 }
 
 /**

@@ -31,6 +31,12 @@ export interface ToolResult {
   readonly contentDropped?: true;
 }
 
+/** What a call came to, and the head that it worked on. */
+export interface LedgerEntry {
+  readonly result: ToolResult;
+  readonly headGeneration: number;
+}
+
 const DROPPED_NOTE = "[the output of this call is no longer kept]";
 
 /** What is left of a result whose content is gone. */

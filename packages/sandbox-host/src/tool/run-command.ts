@@ -1,7 +1,7 @@
 import { type Clock, hasReason, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
+import type { Containers } from "../container/container.ts";
 import type { ExecExit, ExecSpec, Execution, Runtime } from "../runtime/runtime.ts";
-import type { Containers } from "../session/container.ts";
 import { assertGeneration } from "../session/generation.ts";
 import type { Session } from "../session/session.ts";
 import { type CallLimits, limitedSpec } from "./call-limits.ts";

@@ -1,8 +1,8 @@
 import type { Clock } from "@turnbox/core";
 import type { Logger } from "pino";
+import type { Containers } from "../container/container.ts";
 import type { SessionFiles } from "../file/session-files.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { Containers } from "../session/container.ts";
 import type { Session } from "../session/session.ts";
 import { type BashCall, createRunBash } from "./bash.ts";
 import type { CatalogTool, ToolName } from "./catalog.ts";

@@ -1,9 +1,8 @@
 import { fairCap } from "../record/fair-cap.ts";
-import type { LargeContent, ResultFiles } from "../record/result-files.ts";
 import type { Records } from "../record/records.ts";
+import type { LargeContent, ResultFiles } from "../record/result-files.ts";
 import type { KnownCall } from "../record/row.ts";
-import type { LedgerEntry } from "./ledger.ts";
-import { type ContentBlock, type ToolResult, withoutContent } from "./result.ts";
+import { type ContentBlock, type LedgerEntry, type ToolResult, withoutContent } from "./result.ts";
 
 /** What results may take on the disk. */
 export interface ResultBounds {

@@ -1,8 +1,8 @@
 import { hasReason } from "@turnbox/core";
 import type { ReceiptRow, SessionRow, SnapshotRow } from "../record/row.ts";
-import type { Reach } from "../session/crash-point.ts";
+import type { CrashPointHook } from "../session/crash-point.ts";
 import type { Intents } from "../session/intent.ts";
-import { changingMarks } from "../session/place-marks.ts";
+import { changingMarks } from "../session/session-marks.ts";
 import { type Session, within } from "../session/session.ts";
 import type { Storage } from "../storage/storage.ts";
 
@@ -23,9 +23,9 @@ export type DropSnapshot = (
 export function createDropSnapshot(deps: {
   readonly intents: Intents;
   readonly storage: Storage;
-  readonly reach: Reach;
+  readonly crashPoint: CrashPointHook;
 }): DropSnapshot {
-  const { intents, storage, reach } = deps;
+  const { intents, storage, crashPoint } = deps;
 
   return async (session, snapshot, options) => {
     const call = within(session, options);
@@ -33,18 +33,18 @@ export function createDropSnapshot(deps: {
     const receipt = options.receipt ?? null;
     await intents.run(session, { kind: "drop", token, snapshotId, name, receipt }, async (begun) => {
       await begun;
-      await reach("drop.begun");
+      await crashPoint("drop.begun");
       // The number of a turn outlives its snapshot also where the records are lost.
       if (snapshot.turnNumber === session.row.turnCounter)
         await storage.markSession(token, changingMarks(session.row), call);
       await destroy(session, snapshot, call);
-      await reach("drop.destroyed");
+      await crashPoint("drop.destroyed");
       await session.commit((row) => rowWithout(row, snapshot), {
         dropped: snapshotId,
         intent: "end",
         ...(receipt === null ? {} : { receipt }),
       });
-      await reach("drop.committed");
+      await crashPoint("drop.committed");
     });
   };
 

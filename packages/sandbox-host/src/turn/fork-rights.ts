@@ -1,6 +1,6 @@
 import { holdsVerb, type Principal, SandboxError } from "@turnbox/core";
-import type { NetworkPolicy } from "../network/policy.ts";
-import { whyWider } from "../network/wider.ts";
+import type { NetworkPolicy } from "../network-policy/policy.ts";
+import { whyWider } from "../network-policy/wider.ts";
 import type { SessionRow } from "../record/row.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 

@@ -1,16 +1,16 @@
 import { invalidArgument, newSessionId, parseSessionId, SandboxError, type SessionId } from "@turnbox/core";
-import type { Admission } from "../fleet/admission.ts";
+import { inParallel } from "../async/in-parallel.ts";
+import type { Cordon } from "../cordon/cordon.ts";
+import type { Made } from "../lifecycle/create.ts";
+import type { Blueprint, Maker } from "../lifecycle/make.ts";
+import type { NetworkPolicy } from "../network-policy/policy.ts";
 import type { Records } from "../record/records.ts";
 import type { SessionRow, SnapshotRow } from "../record/row.ts";
-import type { NetworkPolicy } from "../network/policy.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import { boundLimits, boundTtl, type Ceilings } from "../session/ceilings.ts";
-import type { Made } from "../session/create.ts";
-import type { Reach } from "../session/crash-point.ts";
+import type { CrashPointHook } from "../session/crash-point.ts";
 import { assertGeneration } from "../session/generation.ts";
-import { inParallel } from "../session/in-parallel.ts";
 import type { Intents } from "../session/intent.ts";
-import type { Blueprint, Maker } from "../session/make.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Receipts } from "../session/receipts.ts";
 import type { Registry } from "../session/registry.ts";
@@ -75,12 +75,12 @@ export function createForkSession(deps: {
   readonly storage: Storage;
   readonly sealing: Sealing;
   readonly maker: Maker;
-  readonly admission: Pick<Admission, "enter">;
+  readonly cordon: Pick<Cordon, "enter">;
   readonly assertRoom: (call: Call) => Promise<void>;
   readonly ceilings: Ceilings;
-  readonly reach: Reach;
+  readonly crashPoint: CrashPointHook;
 }): ForkSession {
-  const { registry, records, receipts, intents, sealing, maker, reach } = deps;
+  const { registry, records, receipts, intents, sealing, maker, crashPoint } = deps;
 
   return async (session, request, caller) => {
     assertSnapshots(deps.storage);
@@ -95,22 +95,22 @@ export function createForkSession(deps: {
           assertNoWider(session.row, request);
           await intents.settleLeftover(session);
           const given = request.snapshotId === null ? null : await findSnapshot(records, session, request.snapshotId);
-          using _entry = deps.admission.enter();
+          using _entry = deps.cordon.enter();
           await deps.assertRoom(call);
           using places = new DisposableStack();
           const origin = given ?? (await sealNow(session, call));
-          await reach("fork.snapshot_taken");
+          await crashPoint("fork.snapshot_taken");
           const outcomes = new Map<SessionId, Outcome>();
           await inParallel(ids, CONCURRENCY, async (id) => {
             const blueprint = blueprintOf(session.row, origin, { ...request, id }, deps.ceilings);
             outcomes.set(id, await makeChild(blueprint, { places, call }));
           });
-          await reach("fork.children_made");
+          await crashPoint("fork.children_made");
           const children = ids.flatMap((id) => outcomes.get(id) ?? []);
           const forked = { snapshotId: origin.id, children: children.map(({ child }) => child) };
           const rows = children.flatMap(({ row }) => row ?? []);
           await maker.admit(rows, receiptOf(forked));
-          await reach("fork.committed");
+          await crashPoint("fork.committed");
           return forked;
         }),
     );

@@ -1,10 +1,10 @@
 import { newSessionId, parseSessionId } from "@turnbox/core";
-import type { Admission } from "../fleet/admission.ts";
+import type { Cordon } from "../cordon/cordon.ts";
+import { findMade, type Made } from "../lifecycle/create.ts";
+import type { Maker } from "../lifecycle/make.ts";
 import type { Records } from "../record/records.ts";
 import type { Ceilings } from "../session/ceilings.ts";
-import { findMade, type Made } from "../session/create.ts";
 import type { Intents } from "../session/intent.ts";
-import type { Maker } from "../session/make.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Receipts } from "../session/receipts.ts";
 import type { Registry } from "../session/registry.ts";
@@ -36,7 +36,7 @@ export function createRestoreSnapshot(deps: {
   readonly intents: Intents;
   readonly storage: Storage;
   readonly maker: Maker;
-  readonly admission: Pick<Admission, "enter">;
+  readonly cordon: Pick<Cordon, "enter">;
   readonly assertRoom: (call: Call) => Promise<void>;
   readonly ceilings: Ceilings;
 }): RestoreSnapshot {
@@ -54,7 +54,7 @@ export function createRestoreSnapshot(deps: {
           if (phase.kind !== "paused" && phase.kind !== "failed") assertActive(phase, "RestoreSnapshot");
           await intents.settleLeftover(session);
           const snapshot = await findSnapshot(records, session, request.snapshotId);
-          using _entry = deps.admission.enter();
+          using _entry = deps.cordon.enter();
           await deps.assertRoom(call);
           using _place = registry.reserve(id, session.row.env);
           const given = { id, labels: null, env: null, limits: {}, networkPolicy: null, ttlMs: null };

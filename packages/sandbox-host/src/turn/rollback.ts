@@ -1,13 +1,13 @@
 import { hasReason, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
+import { inParallel } from "../async/in-parallel.ts";
+import type { Containers } from "../container/container.ts";
+import { prewarmSpec } from "../container/prewarm-spec.ts";
 import type { Records } from "../record/records.ts";
 import type { RollbackIntent, SnapshotRow } from "../record/row.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { Containers } from "../session/container.ts";
-import type { Reach } from "../session/crash-point.ts";
-import { firstCall } from "../session/first-call.ts";
+import type { CrashPointHook } from "../session/crash-point.ts";
 import { assertGeneration } from "../session/generation.ts";
-import { inParallel } from "../session/in-parallel.ts";
 import type { Intents } from "../session/intent.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Receipts } from "../session/receipts.ts";
@@ -16,8 +16,8 @@ import type { HeadRef, Storage } from "../storage/storage.ts";
 import { findSnapshot } from "./find.ts";
 import type { Retention } from "./retain.ts";
 import type { Sealing } from "./seal.ts";
-import { assertSnapshots } from "./snapshot.ts";
 import { snapshotMarks } from "./snapshot-marks.ts";
+import { assertSnapshots } from "./snapshot.ts";
 
 export interface RollbackRequest {
   readonly idempotencyKey: string;
@@ -71,7 +71,7 @@ interface Deps {
   readonly sealing: Sealing;
   readonly retention: Retention;
   readonly log: Logger;
-  readonly reach: Reach;
+  readonly crashPoint: CrashPointHook;
   readonly assertRoom: (call: Call) => Promise<void>;
   /** What a tool call may take where it does not say. */
   readonly toolTimeoutMs: number;
@@ -106,12 +106,12 @@ export function createRollbackSession(deps: Deps): RollbackSession {
           let anticipated: Promise<void> | undefined;
           await intents.run(session, intent, async (begun) => {
             await begun;
-            await deps.reach("rollback.begun");
+            await deps.crashPoint("rollback.begun");
             const made = { session, target, intent };
             const make = async (): Promise<void> => {
               await makeNew(deps, made, call);
               anticipated = anticipate(deps, made, call);
-              await deps.reach("rollback.booted");
+              await deps.crashPoint("rollback.booted");
             };
             // The first asks the storage first: what takes long begins at once.
             await inParallel([make, () => sealOld(deps, made, call)], 2, (part) => part());
@@ -126,7 +126,7 @@ export function createRollbackSession(deps: Deps): RollbackSession {
               { snapshot: intent.undo, intent: "end", ...(receipt === undefined ? {} : { receipt }) },
             );
           });
-          await deps.reach("rollback.committed");
+          await deps.crashPoint("rollback.committed");
           containers.adopt(session, intent.container);
           deps.retention.enforce(session);
           containers.retire(session, async () => {
@@ -153,7 +153,7 @@ async function plan(deps: Deps, session: Session): Promise<RollbackIntent> {
 
 /** Makes everything the new generation needs. */
 async function makeNew(
-  { storage, containers, reach }: Deps,
+  { storage, containers, crashPoint }: Deps,
   { session, target, intent }: Plan,
   call: Call,
 ): Promise<void> {
@@ -168,18 +168,18 @@ async function makeNew(
     },
     call,
   );
-  await reach("rollback.cloned");
+  await crashPoint("rollback.cloned");
   await containers.boot(session, { head, id: intent.container, path, awaited: "yes" }, call);
 }
 
 /** Gets the new container ready for a command, which is what comes next as a rule. */
 async function anticipate({ runtime, toolTimeoutMs }: Deps, { session, intent }: Plan, call: Call): Promise<void> {
-  await runtime.anticipate(intent.container, firstCall(session.row.env, toolTimeoutMs), call).catch(() => undefined);
+  await runtime.anticipate(intent.container, prewarmSpec(session.row.env, toolTimeoutMs), call).catch(() => undefined);
 }
 
 /** Freezes the old generation and keeps its files. */
 async function sealOld(
-  { storage, runtime, reach }: Deps,
+  { storage, runtime, crashPoint }: Deps,
   { session, intent }: Plan,
   call: RollbackCall,
 ): Promise<void> {
@@ -191,10 +191,10 @@ async function sealOld(
       if (!hasReason(thrown, "SANDBOX_LOST")) throw thrown;
     });
   }
-  await reach("rollback.frozen");
+  await crashPoint("rollback.frozen");
   await storage.seal(session.head, intent.undo.name, snapshotMarks(intent.undo), { signal: call.signal });
   call.onSealed?.();
-  await reach("rollback.sealed");
+  await crashPoint("rollback.sealed");
 }
 
 /** Keeps what runs from writing. Calls are shut out already, so where nothing runs there is nothing to freeze. */
@@ -218,7 +218,7 @@ async function retire(deps: Deps, old: { readonly head: HeadRef; readonly contai
   try {
     if (old.container !== null) await deps.runtime.stop(old.container, call);
     await deps.storage.unmountHead(old.head, call);
-    await deps.reach("rollback.retired");
+    await deps.crashPoint("rollback.retired");
   } catch (thrown) {
     deps.log.warn({ err: thrown, token: old.head.token }, "an old head is still in use");
   }

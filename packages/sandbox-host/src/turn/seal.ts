@@ -1,11 +1,11 @@
 import type { Clock } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
 import type { ReceiptRow, SessionRow, SnapshotRow } from "../record/row.ts";
-import type { Reach } from "../session/crash-point.ts";
+import { newSnapshotId, nextSnapshotName } from "../record/snapshot-id.ts";
+import type { CrashPointHook } from "../session/crash-point.ts";
 import type { Intents } from "../session/intent.ts";
 import { type Session, within } from "../session/session.ts";
 import type { HeadRef, Storage } from "../storage/storage.ts";
-import { newSnapshotId, nextSnapshotName } from "./snapshot-id.ts";
 import { snapshotMarks } from "./snapshot-marks.ts";
 
 interface Call {
@@ -52,9 +52,9 @@ export function createSealing(deps: {
   readonly intents: Intents;
   readonly storage: Storage;
   readonly clock: Clock;
-  readonly reach: Reach;
+  readonly crashPoint: CrashPointHook;
 }): Sealing {
-  const { records, intents, storage, clock, reach } = deps;
+  const { records, intents, storage, clock, crashPoint } = deps;
 
   return {
     describe: async ({ row }, facts) => ({
@@ -77,13 +77,13 @@ export function createSealing(deps: {
       const { receipt, unless, flushed, beside } = options;
       const intent = { kind: "seal", token: snapshot.token, snapshot, receipt: receipt ?? null } as const;
       // Asked before the snapshot: what is written by now is in it.
-      const isWritten = session.writes.areCertain;
+      const isWritten = session.dirtyFlag.isSet;
       const work = intents.run(session, intent, async (begun) => {
-        const after = begun.then(() => reach("seal.begun"));
+        const after = begun.then(() => crashPoint("seal.begun"));
         // A seal that fails before it waits for this has said enough.
         after.catch(() => undefined);
         await storage.seal(session.head, snapshot.name, snapshotMarks(snapshot), { ...call, after, flushed, beside });
-        await reach("seal.sealed");
+        await crashPoint("seal.sealed");
         const isEmpty =
           unless !== undefined &&
           !isWritten &&
@@ -95,7 +95,7 @@ export function createSealing(deps: {
           ...(sealed ? { snapshot } : {}),
           ...(kept === undefined ? {} : { receipt: kept }),
         });
-        await reach("seal.committed");
+        await crashPoint("seal.committed");
         return { sealed };
       });
       return await work.catch((thrown: unknown) => {

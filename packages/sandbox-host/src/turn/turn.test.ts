@@ -94,7 +94,7 @@ describe("completeTurn", () => {
     const before = await startTestHost(
       {},
       {
-        reach: async (point) => {
+        crashPoint: async (point) => {
           if (point !== "seal.sealed") return;
           sealed.resolve(undefined);
           await new Promise(() => undefined);

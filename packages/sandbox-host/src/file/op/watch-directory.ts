@@ -1,19 +1,11 @@
 import { fstatSync } from "node:fs";
-import { toText } from "../path.ts";
 import type { OperationContext } from "../operation.ts";
-import { createWatchedTree } from "../watch/watched-tree.ts";
+import { toText } from "../path.ts";
+import { createWatchedTree, type WatchEvent } from "../watch/watched-tree.ts";
 
 export interface WatchInput {
   readonly path: string;
   readonly depth: "one" | "all";
-}
-
-/** Something that happened below a watched directory. */
-export interface WatchEvent {
-  readonly kind: "created" | "modified" | "removed" | "renamed" | "overflow" | "started";
-  readonly path: string;
-  /** The path before a rename; empty otherwise. */
-  readonly oldPath: string;
 }
 
 /** Longer than this without a look at the system's queue, and it may have run over unseen. */

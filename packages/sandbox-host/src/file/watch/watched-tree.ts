@@ -1,11 +1,18 @@
 import type { Stats } from "node:fs";
 import { statsIn } from "../entry.ts";
 import { errnoCode } from "../failure.ts";
-import type { WatchEvent } from "../op/watch-directory.ts";
 import { type BytePath, toText } from "../path.ts";
-import { type Directory, joinPath } from "../walk.ts";
 import { isTemporaryName } from "../temporary.ts";
+import { type Directory, joinPath } from "../walk.ts";
 import { identityOf, openWatched, type WatchedDirectory } from "./watched-directory.ts";
+
+/** Something that happened below a watched directory. */
+export interface WatchEvent {
+  readonly kind: "created" | "modified" | "removed" | "renamed" | "overflow" | "started";
+  readonly path: string;
+  /** The path before a rename; empty otherwise. */
+  readonly oldPath: string;
+}
 
 /** The watched directories below one, and what happened to their names since the last look. */
 export interface WatchedTree extends Disposable {

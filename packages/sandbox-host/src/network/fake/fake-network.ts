@@ -1,7 +1,7 @@
-import { type BoundsSettings, NetworkBounds } from "../bounds.ts";
+import { parseAddress } from "../../network-policy/address.ts";
+import { type BoundsSettings, NetworkBounds } from "../../network-policy/bounds.ts";
+import { judgeAddress, judgeName, type NetworkPolicy } from "../../network-policy/policy.ts";
 import { type Denial, type Network, NO_TRAFFIC } from "../network.ts";
-import { judgeAddress, judgeName, type NetworkPolicy } from "../policy.ts";
-import { parseAddress } from "../address.ts";
 
 /** Networks in memory. `connect` stands for a connection that a container tries. */
 export interface FakeNetwork extends Network {

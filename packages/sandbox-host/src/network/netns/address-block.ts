@@ -1,4 +1,4 @@
-import { formatAddress, parseAddress } from "../address.ts";
+import { formatAddress, parseAddress } from "../../network-policy/address.ts";
 
 /**
  * The addresses of a host: one of 32 blocks of 198.18.0.0/15, which is not routed anywhere. Its first link is the uplink,

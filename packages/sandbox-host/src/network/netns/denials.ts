@@ -1,5 +1,5 @@
+import { judgeAddress, type PolicyInForce } from "../../network-policy/policy.ts";
 import { type Denial, MAX_DENIALS } from "../network.ts";
-import { judgeAddress, type PolicyInForce } from "../policy.ts";
 import { DENIAL_KEPT_S } from "./ruleset.ts";
 
 /** Reads the set of refused destinations from `nft -j list set`. */

@@ -1,15 +1,15 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { createServer } from "node:net";
 import { once } from "node:events";
+import { createServer } from "node:net";
 import { networkInterfaces } from "node:os";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { createChildCommandRunner, randomToken, systemClock } from "@turnbox/core";
-import { type BoundsSettings, NetworkBounds } from "../bounds.ts";
+import { type BoundsSettings, NetworkBounds } from "../../network-policy/bounds.ts";
+import { DENY_ALL, type NetworkPolicy, parsePolicy } from "../../network-policy/policy.ts";
 import type { Network } from "../network.ts";
-import { DENY_ALL, type NetworkPolicy, parsePolicy } from "../policy.ts";
+import { askFrom, connectFrom, holdFrom, makeWorld, type World } from "../world.suite.ts";
 import { createNetworkNames, linkOf } from "./names.ts";
 import { createNetnsNetwork } from "./netns-network.ts";
-import { askFrom, connectFrom, holdFrom, makeWorld, type World } from "../world.suite.ts";
 
 jest.setTimeout(60_000);
 

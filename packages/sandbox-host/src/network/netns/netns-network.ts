@@ -2,10 +2,16 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, type CommandRunner, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
-import { createSerial } from "../../session/serial.ts";
-import type { NetworkBounds } from "../bounds.ts";
+import { createSerial } from "../../async/serial.ts";
+import type { NetworkBounds } from "../../network-policy/bounds.ts";
+import {
+  DENY_ALL,
+  judgeAnswer,
+  judgeName,
+  type NetworkPolicy,
+  type PolicyInForce,
+} from "../../network-policy/policy.ts";
 import { type Denial, MAX_DENIALS, type Network, NO_TRAFFIC } from "../network.ts";
-import { DENY_ALL, judgeAnswer, judgeName, type NetworkPolicy, type PolicyInForce } from "../policy.ts";
 import type { AddressBlock, Link } from "./address-block.ts";
 import { newest, readDenials } from "./denials.ts";
 import { createNetworkNames, linkOf, NETNS_DIRECTORY } from "./names.ts";

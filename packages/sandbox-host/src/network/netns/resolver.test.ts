@@ -5,8 +5,8 @@ import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { createManualClock, type ManualClock } from "@turnbox/core/testing";
 import packet from "dns-packet";
-import { NetworkBounds } from "../bounds.ts";
-import { DENY_ALL, parsePolicy, type PolicyInForce } from "../policy.ts";
+import { NetworkBounds } from "../../network-policy/bounds.ts";
+import { DENY_ALL, parsePolicy, type PolicyInForce } from "../../network-policy/policy.ts";
 import { MAX_BURST, MAX_IN_FLIGHT, MAX_PER_SECOND } from "./asker-limits.ts";
 import { type NameAddress, type Resolver, startResolver } from "./resolver.ts";
 

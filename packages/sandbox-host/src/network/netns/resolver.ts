@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import type { Clock } from "@turnbox/core";
 import packet, { type Answer } from "dns-packet";
-import { judgeAnswer, judgeName, normalizeName, type PolicyInForce } from "../policy.ts";
+import { judgeAnswer, judgeName, normalizeName, type PolicyInForce } from "../../network-policy/policy.ts";
 import { AskerLimits } from "./asker-limits.ts";
 import type { ResolverPorts } from "./ruleset.ts";
 

@@ -2,12 +2,12 @@ import { existsSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { SandboxError } from "@turnbox/core";
-import { parseAddress } from "../address.ts";
-import type { NetworkBounds } from "../bounds.ts";
-import { type AddressBlock, BLOCKS, blockIndexOf, createAddressBlock } from "./address-block.ts";
+import { parseAddress } from "../../network-policy/address.ts";
+import type { NetworkBounds } from "../../network-policy/bounds.ts";
+import { NO_TRAFFIC, type Traffic } from "../network.ts";
+import { type AddressBlock, blockIndexOf, BLOCKS, createAddressBlock } from "./address-block.ts";
 import { linkOf, NETNS_DIRECTORY, type NetworkNames } from "./names.ts";
 import { ALLOWED_MARK, renderMachine, renderMachineRemoval, renderRouter, ROUTER_UPLINK } from "./ruleset.ts";
-import { NO_TRAFFIC, type Traffic } from "../network.ts";
 import type { ResolverPorts } from "./ruleset.ts";
 import type { NetworkSystem } from "./system.ts";
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { CLOSED, type NetworkBounds } from "../bounds.ts";
-import { type PolicyInForce, rangesOf } from "../policy.ts";
+import { CLOSED, type NetworkBounds } from "../../network-policy/bounds.ts";
+import { type PolicyInForce, rangesOf } from "../../network-policy/policy.ts";
 import type { AddressBlock, Link } from "./address-block.ts";
 import { linkOf } from "./names.ts";
 

@@ -1,7 +1,7 @@
 import { SandboxError } from "@turnbox/core";
-import type { NetworkBounds } from "../bounds.ts";
+import type { NetworkBounds } from "../../network-policy/bounds.ts";
+import type { NetworkSupport } from "../../network-policy/policy.ts";
 import { type Network, NO_TRAFFIC } from "../network.ts";
-import type { NetworkSupport } from "../policy.ts";
 
 /** For hosts on which no policy can be put in force. */
 export function createNoNetwork(

@@ -1,4 +1,4 @@
-import type { HealthGrade } from "../../health/health.ts";
+import type { HealthGrade } from "../../health/grade.ts";
 import type { Phase } from "../../record/row.ts";
 import type { Host } from "../host.ts";
 import type { HostMetrics } from "./host-metrics.ts";

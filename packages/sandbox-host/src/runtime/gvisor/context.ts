@@ -1,9 +1,8 @@
 import { readFile } from "node:fs/promises";
-import type { Aide, Clock, CommandRunner, CommandSpec, FifoSupply } from "@turnbox/core";
+import type { Aide, Clock, CommandRunner, CommandSpec, FifoSupply, ProcessIdentity } from "@turnbox/core";
 import type { LingeringOutputs } from "../execution/lingering-outputs.ts";
-import type { ContainerLimits } from "../runtime.ts";
+import type { ContainerLimits, ExecExit } from "../runtime.ts";
 import { type Cgroup, createCgroup, readCgroupMounts } from "./cgroup.ts";
-import type { Deaths } from "./deaths.ts";
 import { type Layout, sandboxNote } from "./layout.ts";
 import { isLiveMember } from "./process-state.ts";
 import type { Freezer } from "./rest/freezer.ts";
@@ -22,6 +21,17 @@ export type PrepareRoot = (
   places: RootPlaces,
   call: { readonly signal: AbortSignal },
 ) => Promise<void>;
+
+/** Why a sandbox that has died did so. */
+export type DeathCause = Extract<ExecExit["kind"], "oom" | "sandbox_lost">;
+
+/** What is known of the deaths of containers, for as long as a service lives. */
+export interface Deaths {
+  /** The processes that a container lives by, where they were seen alive. */
+  readonly seen: Map<string, readonly ProcessIdentity[]>;
+  /** The counter that tells the cause goes with the cgroup, and whoever waits for a process may ask after that. */
+  readonly causes: Map<string, DeathCause>;
+}
 
 /** What the parts of the gVisor runtime share. */
 export interface GvisorContext {

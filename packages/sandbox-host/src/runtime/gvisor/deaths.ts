@@ -1,20 +1,8 @@
-import { identifyProcess, isLiving, type ProcessIdentity } from "@turnbox/core";
-import type { ExecExit } from "../runtime.ts";
-import { cgroupOf, type GvisorContext, liveState } from "./context.ts";
+import { identifyProcess, isLiving } from "@turnbox/core";
+import { cgroupOf, type DeathCause, type Deaths, type GvisorContext, liveState } from "./context.ts";
 
 /** How many causes are remembered; who asks does so soon after the container was taken away. */
 const MAX_REMEMBERED = 1024;
-
-/** Why a sandbox that has died did so. */
-export type DeathCause = Extract<ExecExit["kind"], "oom" | "sandbox_lost">;
-
-/** What is known of the deaths of containers, for as long as a service lives. */
-export interface Deaths {
-  /** The processes that a container lives by, where they were seen alive. */
-  readonly seen: Map<string, readonly ProcessIdentity[]>;
-  /** The counter that tells the cause goes with the cgroup, and whoever waits for a process may ask after that. */
-  readonly causes: Map<string, DeathCause>;
-}
 
 export function createDeaths(): Deaths {
   return { seen: new Map(), causes: new Map() };

@@ -9,14 +9,14 @@ import {
   SandboxError,
   systemClock,
 } from "@turnbox/core";
-import { endWaiterInput, tendOutput } from "../execution/waiter.ts";
-import { createKeyedLock } from "../execution/keyed-lock.ts";
+import { KeyedMutex } from "../../async/keyed-mutex.ts";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
 import { superviseExecution } from "../execution/supervise-execution.ts";
+import { endWaiterInput, tendOutput } from "../execution/waiter.ts";
 import { withinStopLimit } from "../execution/within-stop-limit.ts";
-import type { ContainerLimits, ContainerSpec, Execution, ExecSpec, Runtime } from "../runtime.ts";
+import type { ContainerLimits, ContainerSpec, ExecSpec, Execution, Runtime } from "../runtime.ts";
+import { createBootLoad } from "./boot-load.ts";
 import { bootContainer, removeContainer } from "./boot.ts";
-import { createBoots } from "./boots.ts";
 import { cgroupOf, type GvisorContext, liveState, type PrepareRoot, runsc } from "./context.ts";
 import { createDeaths, isDead, noteDeath } from "./deaths.ts";
 import { checkSpec, recordProcess, type StartedProcess, startProcess } from "./exec.ts";
@@ -30,10 +30,10 @@ import { createContainerRest } from "./rest/container-rest.ts";
 import { openFreezer } from "./rest/freezer.ts";
 import { createRestingRuntime } from "./rest/resting-runtime.ts";
 import { createShellSlots } from "./shell-slots.ts";
+import { signalProcess } from "./signal-process.ts";
 import { bootSpare, makeSpareImage, removeSpare, restSpare, wakeSpare } from "./spare/spare-sandbox.ts";
 import { createSpares, type Spares } from "./spare/spares.ts";
 import { inspectProcess, spawnProcess } from "./spawn.ts";
-import { signalProcess } from "./signal-process.ts";
 import { countProcesses, readStats } from "./stats.ts";
 import { openTerminal } from "./terminal.ts";
 import { createTreeKiller } from "./tree-killer.ts";
@@ -96,9 +96,9 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     sandboxes: new Map(),
     freezer: options.restAfterMs === undefined ? undefined : openFreezer(),
   };
-  const boots = createBoots(context.clock);
+  const bootLoad = createBootLoad(context.clock);
   let spares: Spares | undefined;
-  const lock = createKeyedLock();
+  const lock = new KeyedMutex();
   /** Executions that run, so that those of a container that is stopped on request are told as killed, not as lost. */
   const running = new Set<{ readonly id: string; end: "own" | "stopped" }>();
 
@@ -176,7 +176,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       using _held = await rest?.look(id);
       await work();
     },
-    calm: () => boots.calm(),
+    calm: () => bootLoad.calm(),
     clock: context.clock,
     perContainer: options.waitingShells ?? WAITING_SHELLS,
   });
@@ -199,7 +199,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
       },
       rest: (id, isReady) => restSpare(context, id, isReady),
       remove: (id) => removeSpare(context, id, AbortSignal.timeout(CONTROL_DEADLINE_MS)),
-      calm: (call) => boots.calm(call),
+      calm: (call) => bootLoad.calm(call),
       clock: context.clock,
     });
   /** Whether the container runs in a sandbox that stood by; where not, nothing of either is left. */
@@ -287,7 +287,7 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
           await bootContainer(context, spec, { signal });
           return;
         }
-        await boots.run(async () => {
+        await bootLoad.run(async () => {
           const sandboxId = spares?.take(spec);
           if (sandboxId === undefined || !(await bootedIn(sandboxId, spec, signal)))
             await bootContainer(context, spec, { signal });

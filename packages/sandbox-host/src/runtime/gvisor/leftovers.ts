@@ -1,6 +1,6 @@
 import { readdir, rm } from "node:fs/promises";
 import { basename, dirname } from "node:path";
-import type { KeyedLock } from "../execution/keyed-lock.ts";
+import type { KeyedMutex } from "../../async/keyed-mutex.ts";
 import { removeContainer } from "./boot.ts";
 import { type GvisorContext, sandboxOf } from "./context.ts";
 import { removeUnusedSpares } from "./spare/spare-sandbox.ts";
@@ -33,7 +33,7 @@ export async function listContainers({ layout }: GvisorContext): Promise<readonl
  * Takes away what a service that died has left unfinished: containers whose boot was cut off, which nothing has run in,
  * and probes with their roots. A boot or a probe of this instance holds its lock, so it is not mistaken for one.
  */
-export async function removeLeftovers(context: GvisorContext, lock: KeyedLock, signal: AbortSignal): Promise<void> {
+export async function removeLeftovers(context: GvisorContext, lock: KeyedMutex, signal: AbortSignal): Promise<void> {
   const { containersDirectory } = context.layout;
   const prefix = `${basename(containersDirectory)}.`;
   const beside = await readdir(dirname(containersDirectory)).catch(() => []);

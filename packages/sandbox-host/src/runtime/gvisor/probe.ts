@@ -2,8 +2,8 @@ import { copyFile, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/
 import { release } from "node:os";
 import { join } from "node:path";
 import { hasReason, randomToken, SandboxError } from "@turnbox/core";
-import type { KeyedLock } from "../execution/keyed-lock.ts";
-import type { Execution, ExecSpec } from "../runtime.ts";
+import type { KeyedMutex } from "../../async/keyed-mutex.ts";
+import type { ExecSpec, Execution } from "../runtime.ts";
 import { bootContainer, removeContainer } from "./boot.ts";
 import { readCgroupMounts } from "./cgroup.ts";
 import type { GvisorContext } from "./context.ts";
@@ -59,7 +59,7 @@ type RunProgram = (id: string, spec: ExecSpec) => Promise<Execution>;
 interface ProofRequest {
   readonly version: string;
   readonly signal: AbortSignal;
-  readonly lock: KeyedLock;
+  readonly lock: KeyedMutex;
   readonly runProgram: RunProgram;
 }
 

@@ -13,14 +13,14 @@ import {
   SandboxError,
   systemClock,
 } from "@turnbox/core";
-import { endWaiterInput } from "../execution/waiter.ts";
-import { createKeyedLock } from "../execution/keyed-lock.ts";
+import { KeyedMutex } from "../../async/keyed-mutex.ts";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
 import { relayOutput } from "../execution/relay-output.ts";
 import { superviseExecution } from "../execution/supervise-execution.ts";
+import { endWaiterInput } from "../execution/waiter.ts";
 import { withinStopLimit } from "../execution/within-stop-limit.ts";
 import { readProcessUsage } from "../process-usage.ts";
-import type { ExecExit, Execution, ExecSpec, Runtime } from "../runtime.ts";
+import type { ExecExit, ExecSpec, Execution, Runtime } from "../runtime.ts";
 import { type ContainerRecord, createContainerRecords } from "./container-record.ts";
 import { createExecRecords } from "./exec-record.ts";
 import { createHostTree, type HostTree, type Marker } from "./host-tree.ts";
@@ -50,7 +50,7 @@ export function createNoneRuntime(options: NoneRuntimeOptions): Runtime {
   const execs = createExecRecords(join(options.stateDirectory, "exec"));
   /** Markers of executions that this instance looks after. */
   const own = new Set<string>();
-  const lock = createKeyedLock();
+  const lock = new KeyedMutex();
   const lingering = createLingeringOutputs(MAX_LINGERING_OUTPUTS);
   const running = new Set<{ readonly id: string; end: "own" | "stopped" }>();
 

@@ -2,6 +2,8 @@ import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { type Clock, SandboxError, systemClock } from "@turnbox/core";
+import { KeyedMutex } from "../../async/keyed-mutex.ts";
+import { Semaphore } from "../../async/semaphore.ts";
 import {
   baseInUse,
   checkBase,
@@ -18,22 +20,21 @@ import {
   snapshotInUse,
   viewSnapshotName,
 } from "../names.ts";
-import { createPlaces, VIEWS_AT_ONCE } from "../places.ts";
-import type {
-  Head,
-  HeadRef,
-  HeadSpec,
-  Marks,
-  Origin,
-  Point,
-  SessionInventory,
-  SnapshotInfo,
-  Storage,
-  StorageCall,
-  StorageStatus,
-  View,
+import {
+  type Head,
+  type HeadRef,
+  type HeadSpec,
+  type Marks,
+  type Origin,
+  type Point,
+  type SessionInventory,
+  type SnapshotInfo,
+  type Storage,
+  type StorageCall,
+  type StorageStatus,
+  type View,
+  VIEWS_AT_ONCE,
 } from "../storage.ts";
-import { createTurnstile } from "../turnstile.ts";
 import { collectHeads, isPinned, shrinkPinned } from "./fake-dependencies.ts";
 import { createFaultInjection, type FakeFaults, type StorageOperation } from "./fake-faults.ts";
 import { bytesOnlyIn, copyFiles, describeFiles, filesOf } from "./fake-files.ts";
@@ -87,15 +88,15 @@ export function createFakeStorage(options: FakeStorageOptions): FakeStorage {
 function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
   const clock = options.clock ?? systemClock;
   const faults = createFaultInjection();
-  const turns = createTurnstile();
+  const turns = new KeyedMutex();
   const instance = {};
-  const places = createPlaces(VIEWS_AT_ONCE);
+  const permits = new Semaphore(VIEWS_AT_ONCE);
   let state: "closed" | "open" = "closed";
   let status: StorageStatus | undefined;
 
   /** Every operation: the caller's signal, faults, one at a time. Once begun, it runs to its end. */
   const operate = <T>(operation: StorageOperation, { signal }: StorageCall, work: () => Promise<T>): Promise<T> =>
-    turns.pass(
+    turns.run(
       "all",
       () =>
         faults.around(operation, async () => {
@@ -179,7 +180,7 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
     if (session === undefined || snapshot === undefined) return;
     if (isViewSnapshot(name) && !isUsed(world, view.snapshot, "anything")) await removeSnapshot(session, snapshot);
   };
-  const openView = async (point: Point, leave: () => void): Promise<View> => {
+  const openView = async (point: Point, release: () => void): Promise<View> => {
     checkPoint(point);
     const { info, directory } =
       point.kind === "snapshot"
@@ -188,8 +189,8 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
     const view = { snapshot: { token: info.token, name: info.name }, owner: instance };
     world.views.add(view);
     const end = async (): Promise<void> => {
-      await turns.pass("all", () => endView(view), NEVER);
-      leave();
+      await turns.run("all", () => endView(view), NEVER);
+      release();
     };
     return { path: directory, snapshot: view.snapshot, [Symbol.asyncDispose]: end };
   };
@@ -361,11 +362,11 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         return isDeepStrictEqual(before, after);
       }),
     openView: async (point, call) => {
-      const leave = await places.take(call.signal);
+      const release = await permits.acquire(call.signal);
       try {
-        return await operate("openView", call, () => openView(point, leave));
+        return await operate("openView", call, () => openView(point, release));
       } catch (thrown) {
-        leave();
+        release();
         throw thrown;
       }
     },

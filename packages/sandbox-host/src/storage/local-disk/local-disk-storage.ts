@@ -1,6 +1,7 @@
 import { chmod, mkdir, realpath, rename, rmdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, type CommandRunner, randomToken, SandboxError, systemClock } from "@turnbox/core";
+import { KeyedMutex } from "../../async/keyed-mutex.ts";
 import {
   baseInUse,
   baseNotFound,
@@ -24,7 +25,6 @@ import type {
   Storage,
   StorageCall,
 } from "../storage.ts";
-import { createTurnstile } from "../turnstile.ts";
 import { NO_SNAPSHOTS, snapshotsNotAvailable } from "./no-snapshots.ts";
 import { namesIn, readRecord, replaceRecord, type TreeRecord, writeRecord } from "./record.ts";
 import { createTrees } from "./tree.ts";
@@ -52,7 +52,7 @@ const DIRECTORIES = ["sessions", "bases", "journals", "staging", "trash"] as con
 export function createLocalDiskStorage(options: LocalDiskStorageOptions): Storage {
   const clock = options.clock ?? systemClock;
   const trees = createTrees({ runner: options.runner, deadlineMs: options.treeDeadlineMs ?? 600_000 });
-  const turns = createTurnstile();
+  const turns = new KeyedMutex();
   /** Copies under way: their bases stay. */
   const copies = new Set<{ readonly base: string }>();
   let root: string | undefined;
@@ -64,7 +64,7 @@ export function createLocalDiskStorage(options: LocalDiskStorageOptions): Storag
   const baseAt = ({ name, digest }: BaseRef): string => at("bases", name, digest);
   const headAt = ({ token, generation }: HeadRef): string => at("sessions", token, "heads", `g${generation}`);
   const inTurn = <T>(key: string, { signal }: StorageCall, work: () => Promise<T>): Promise<T> =>
-    turns.pass(
+    turns.run(
       key,
       async () => {
         at();
@@ -192,7 +192,7 @@ export function createLocalDiskStorage(options: LocalDiskStorageOptions): Storag
     kind: "local-disk",
     capabilities: { snapshots: "unsupported" },
     open: (call) =>
-      turns.pass(
+      turns.run(
         "open",
         async () => {
           await mkdir(options.root, { recursive: true });
@@ -352,7 +352,7 @@ export function createLocalDiskStorage(options: LocalDiskStorageOptions): Storag
     flushHead: async (_head, { signal }) => await trees.flush(at(), signal),
     flush: async ({ signal }) => await trees.flush(at(), signal),
     destroyAll: (call) =>
-      turns.pass(
+      turns.run(
         "open",
         async () => {
           root = undefined;

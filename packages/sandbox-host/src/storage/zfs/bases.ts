@@ -4,71 +4,71 @@ import type { BaseInfo, BaseRef, StorageCall } from "../storage.ts";
 import type { Dataset } from "./datasets.ts";
 import { storageError } from "./failure.ts";
 import { property, toProperties } from "./marks.ts";
-import { FILE_PROPERTIES, UNDO_DEADLINE_MS, type ZfsRoom } from "./zfs-room.ts";
+import { FILE_PROPERTIES, UNDO_DEADLINE_MS, type ZfsPool } from "./zfs-pool.ts";
 
 /**
  * A version exists when its snapshot `@base` does; that is the last thing made and the first destroyed. A dataset without
  * it is half-made, by a call that died, and is made again.
  */
 export async function createBase(
-  room: ZfsRoom,
+  pool: ZfsPool,
   base: BaseRef,
   { fill, signal }: StorageCall & { readonly fill: (directory: string) => Promise<void> },
 ): Promise<BaseInfo> {
   checkBase(base);
-  const present = await findBase(room, base, signal);
+  const present = await findBase(pool, base, signal);
   if (present !== undefined) return present;
-  await removeDataset(room, base, signal);
+  await removeDataset(pool, base, signal);
   try {
     // A filling that went on after its mount was gone has written beside the pool.
-    await room.mounts.removePlace(room.layout.baseMount(base), signal);
-    await makeDataset(room, base, signal);
-    await fill(room.layout.baseMount(base));
-    await freeze(room, base, signal);
+    await pool.mounts.removePlace(pool.layout.baseMount(base), signal);
+    await makeDataset(pool, base, signal);
+    await fill(pool.layout.baseMount(base));
+    await freeze(pool, base, signal);
   } catch (thrown) {
-    await removeDataset(room, base, AbortSignal.timeout(UNDO_DEADLINE_MS)).catch(() => undefined);
+    await removeDataset(pool, base, AbortSignal.timeout(UNDO_DEADLINE_MS)).catch(() => undefined);
     throw thrown;
   }
-  const made = await findBase(room, base, signal);
+  const made = await findBase(pool, base, signal);
   if (made === undefined)
     throw storageError("reading the template", { failure: "other", stderr: "its snapshot is not there" });
   return made;
 }
 
-export async function listBases(room: ZfsRoom, { signal }: StorageCall): Promise<readonly BaseInfo[]> {
-  const datasets = await room.datasets.tree(room.layout.bases, signal);
+export async function listBases(pool: ZfsPool, { signal }: StorageCall): Promise<readonly BaseInfo[]> {
+  const datasets = await pool.datasets.tree(pool.layout.bases, signal);
   return datasets.flatMap((dataset) => {
     const [name, digest, ...rest] = dataset.name
-      .slice(room.layout.bases.length + 1)
+      .slice(pool.layout.bases.length + 1)
       .replace(/@base$/, "")
       .split("/");
     if (!dataset.name.endsWith("@base") || name === undefined || digest === undefined || rest.length > 0) return [];
-    return [seen(room, { name, digest }, dataset)];
+    return [seen(pool, { name, digest }, dataset)];
   });
 }
 
-export async function destroyBase(room: ZfsRoom, base: BaseRef, { signal }: StorageCall): Promise<void> {
+export async function destroyBase(pool: ZfsPool, base: BaseRef, { signal }: StorageCall): Promise<void> {
   checkBase(base);
-  const snapshot = room.layout.baseSnapshot(base);
-  if ((await room.datasets.find(snapshot, signal)) !== undefined) {
-    const outcome = await room.datasets.destroy(snapshot, {
+  const snapshot = pool.layout.baseSnapshot(base);
+  if ((await pool.datasets.find(snapshot, signal)) !== undefined) {
+    const outcome = await pool.datasets.destroy(snapshot, {
       reach: "alone",
-      patienceMs: room.limits.busyPatienceMs,
+      patienceMs: pool.limits.busyPatienceMs,
       signal,
     });
     if (outcome.kind === "refused") {
       throw outcome.failure === "dependents" ? baseInUse(base) : storageError("destroying a template", outcome);
     }
   }
-  await removeDataset(room, base, signal);
+  await removeDataset(pool, base, signal);
 }
 
-export async function findBase(room: ZfsRoom, base: BaseRef, signal: AbortSignal): Promise<BaseInfo | undefined> {
-  const snapshot = await room.datasets.find(room.layout.baseSnapshot(base), signal);
-  return snapshot === undefined ? undefined : seen(room, base, snapshot);
+export async function findBase(pool: ZfsPool, base: BaseRef, signal: AbortSignal): Promise<BaseInfo | undefined> {
+  const snapshot = await pool.datasets.find(pool.layout.baseSnapshot(base), signal);
+  return snapshot === undefined ? undefined : seen(pool, base, snapshot);
 }
 
-async function makeDataset({ zfs, layout, mounts }: ZfsRoom, base: BaseRef, signal: AbortSignal): Promise<void> {
+async function makeDataset({ zfs, layout, mounts }: ZfsPool, base: BaseRef, signal: AbortSignal): Promise<void> {
   const own = toProperties(layout.home, {});
   const parent = [
     "create",
@@ -91,8 +91,8 @@ async function makeDataset({ zfs, layout, mounts }: ZfsRoom, base: BaseRef, sign
   await mounts.mount({ dataset: layout.base(base), path }, signal);
 }
 
-async function freeze(room: ZfsRoom, base: BaseRef, signal: AbortSignal): Promise<void> {
-  const { zfs, layout, mounts, flavor, limits } = room;
+async function freeze(pool: ZfsPool, base: BaseRef, signal: AbortSignal): Promise<void> {
+  const { zfs, layout, mounts, flavor, limits } = pool;
   const dataset = layout.base(base);
   const path = layout.baseMount(base);
   if (!mounts.isMounted({ dataset, path }))
@@ -105,14 +105,14 @@ async function freeze(room: ZfsRoom, base: BaseRef, signal: AbortSignal): Promis
   await zfs.read("closing a template", { program: "zfs", args: ["set", "readonly=on", dataset] }, signal);
   await mounts.unmount({ dataset, path }, { flavor, patienceMs: limits.busyPatienceMs, signal });
   const args = ["snapshot", ...toProperties(layout.home, {}), layout.baseSnapshot(base)];
-  const isDone = async (probe: AbortSignal): Promise<boolean> => (await findBase(room, base, probe)) !== undefined;
+  const isDone = async (probe: AbortSignal): Promise<boolean> => (await findBase(pool, base, probe)) !== undefined;
   const outcome = await zfs.change({ program: "zfs", args, doing: "closing a template", isDone }, signal);
   if (outcome.kind === "refused" && outcome.failure !== "exists") throw storageError("closing a template", outcome);
   await mounts.removePlace(path, signal);
 }
 
-async function removeDataset(room: ZfsRoom, base: BaseRef, signal: AbortSignal): Promise<void> {
-  const { datasets, layout, mounts, flavor, limits } = room;
+async function removeDataset(pool: ZfsPool, base: BaseRef, signal: AbortSignal): Promise<void> {
+  const { datasets, layout, mounts, flavor, limits } = pool;
   const name = layout.base(base);
   if ((await datasets.find(name, signal)) === undefined) return;
   const patienceMs = limits.busyPatienceMs;
@@ -126,7 +126,7 @@ async function removeDataset(room: ZfsRoom, base: BaseRef, signal: AbortSignal):
 }
 
 /** What is said of a template whose snapshot was looked at; sessions are made from it without another look. */
-function seen({ origins }: ZfsRoom, { name, digest }: BaseRef, snapshot: Dataset): BaseInfo {
+function seen({ origins }: ZfsPool, { name, digest }: BaseRef, snapshot: Dataset): BaseInfo {
   const { createdAtMs, referencedBytes } = snapshot;
   origins.note({ kind: "base", base: { name, digest } }, { snapshot: snapshot.name, referencedBytes });
   return { name, digest, createdAtMs, referencedBytes };

@@ -4,29 +4,29 @@ import { storageError } from "./failure.ts";
 import { toHead } from "./heads.ts";
 import { withOrigin } from "./origins.ts";
 import { findPlace, outerQuota } from "./session-places.ts";
-import type { ZfsRoom } from "./zfs-room.ts";
+import type { ZfsPool } from "./zfs-pool.ts";
 
 /** The same two bounds that a session is made with: a refquota of the head and a wider quota of the place. */
-export async function boundSession(room: ZfsRoom, spec: SessionBound, { signal }: StorageCall): Promise<Head> {
+export async function boundSession(pool: ZfsPool, spec: SessionBound, { signal }: StorageCall): Promise<Head> {
   checkToken(spec.token);
-  const { layout, places } = room;
+  const { layout, places } = pool;
   const first = { token: spec.token, generation: 1 };
-  if ((await findPlace(room, spec.token, signal)) === undefined) throw sessionNotFound();
-  const refquotaBytes = await withOrigin(room, spec.origin, {
+  if ((await findPlace(pool, spec.token, signal)) === undefined) throw sessionNotFound();
+  const refquotaBytes = await withOrigin(pool, spec.origin, {
     signal,
     need: "size",
     work: ({ referencedBytes }) => Promise.resolve(firstRefquota(spec, referencedBytes ?? 0)),
   });
-  const quotaBytes = outerQuota(room, refquotaBytes);
+  const quotaBytes = outerQuota(pool, refquotaBytes);
   places.delete(spec.token);
-  await setBound(room, { dataset: layout.session(spec.token), property: "quota", bytes: quotaBytes }, signal);
-  await setBound(room, { dataset: layout.head(first), property: "refquota", bytes: refquotaBytes ?? 0 }, signal);
+  await setBound(pool, { dataset: layout.session(spec.token), property: "quota", bytes: quotaBytes }, signal);
+  await setBound(pool, { dataset: layout.head(first), property: "refquota", bytes: refquotaBytes ?? 0 }, signal);
   places.set(spec.token, { quotaBytes });
-  return toHead(room, first, refquotaBytes);
+  return toHead(pool, first, refquotaBytes);
 }
 
 async function setBound(
-  { zfs, datasets }: ZfsRoom,
+  { zfs, datasets }: ZfsPool,
   bound: { readonly dataset: string; readonly property: "quota" | "refquota"; readonly bytes: number },
   signal: AbortSignal,
 ): Promise<void> {

@@ -3,10 +3,10 @@ import type { Marks } from "../storage.ts";
 import { retryWhileBusy } from "./busy.ts";
 import { storageError } from "./failure.ts";
 import type { Flavor } from "./flavor.ts";
-import { type Kin, type Lineage, toKin } from "./kin.ts";
 import type { Layout } from "./layout.ts";
+import { type ClonedFilesystem, type Lineage, toLineage } from "./lineage.ts";
 import { fromProperties, HOME_PROPERTY } from "./marks.ts";
-import { type Property, parseBytes, parseColumns, parseProperties } from "./parse.ts";
+import { parseBytes, parseColumns, parseProperties, type Property } from "./parse.ts";
 import type { Outcome, ZfsCommand } from "./zfs-command.ts";
 
 /** One filesystem or snapshot, as it was when looked at. */
@@ -62,9 +62,9 @@ export interface Datasets {
   /** Names of the dataset and of all below it that is ours: one property of each is looked at, and nothing else. */
   ownNames(root: string, signal: AbortSignal): Promise<readonly string[]>;
   /** What descends from what at the dataset and below, ours or not; the rest of the pool is not looked at. */
-  kin(root: string, signal: AbortSignal): Promise<Kin>;
+  lineage(root: string, signal: AbortSignal): Promise<Lineage>;
   /** Every filesystem below the dataset, ours or not. */
-  lineages(root: string, signal: AbortSignal): Promise<readonly Lineage[]>;
+  origins(root: string, signal: AbortSignal): Promise<readonly ClonedFilesystem[]>;
   /** Ends a dataset that `find` has answered. `reach`: alone, or with its snapshots. A dataset that is gone is done. */
   destroy(name: string, options: DestroyOptions): Promise<Exclude<Outcome, { kind: "unknown" }>>;
 }
@@ -153,9 +153,9 @@ export function createDatasets({ zfs, layout, clock, flavor }: DatasetsOptions):
       [...(await get(["-r", HOME_PROPERTY, root], signal))].flatMap(([name, properties]) =>
         isOurs(properties, layout) ? [name] : [],
       ),
-    kin: async (root, signal) =>
-      toKin(await columns(["-t", "filesystem,snapshot", "-o", "name,origin,numclones", root], signal)),
-    lineages: async (root, signal) =>
+    lineage: async (root, signal) =>
+      toLineage(await columns(["-t", "filesystem,snapshot", "-o", "name,origin,numclones", root], signal)),
+    origins: async (root, signal) =>
       (await columns(["-t", "filesystem", "-o", "name,origin", root], signal)).flatMap(([name, origin]) =>
         name === undefined || origin === undefined ? [] : [{ name, origin }],
       ),

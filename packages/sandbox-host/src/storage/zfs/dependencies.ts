@@ -5,20 +5,20 @@ import type { HeadRef, StorageCall } from "../storage.ts";
 import { storageError } from "./failure.ts";
 import { mountOf } from "./heads.ts";
 import { endJournals } from "./journals.ts";
-import { clonedElsewhere } from "./kin.ts";
 import { filesystemOf, headOf, shortName } from "./layout.ts";
+import { clonedElsewhere } from "./lineage.ts";
 import { destroySession } from "./sessions.ts";
 import type { Outcome } from "./zfs-command.ts";
-import type { ZfsRoom } from "./zfs-room.ts";
+import type { ZfsPool } from "./zfs-pool.ts";
 
 /** Refusals that pass when whoever uses the head, or a snapshot taken by hand, is gone. */
 const PASSING: ReadonlySet<string | undefined> = new Set(["busy", "dependents", "children"]);
 
 /** Cut off at any point, the same call again goes on: a head that was emptied and not destroyed has no snapshots. */
-export async function collectHeads(room: ZfsRoom, keep: HeadRef, { signal }: StorageCall): Promise<readonly HeadRef[]> {
+export async function collectHeads(pool: ZfsPool, keep: HeadRef, { signal }: StorageCall): Promise<readonly HeadRef[]> {
   checkHead(keep);
   const { token, generation: kept } = keep;
-  let graph = await readGraph(room, token, signal);
+  let graph = await readGraph(pool, token, signal);
   if (!graph.heads.some(({ generation }) => generation === kept)) throw headNotFound(keep);
   const busy = new Set<number>();
   const gone: HeadRef[] = [];
@@ -27,8 +27,8 @@ export async function collectHeads(room: ZfsRoom, keep: HeadRef, { signal }: Sto
     if (step === undefined) return gone;
     const generation = step.kind === "promote" ? step.over : step.generation;
     try {
-      await unmount(room, { token, generation }, signal);
-      await takeStep(room, { token, step, reach: "alone" }, signal);
+      await unmount(pool, { token, generation }, signal);
+      await takeStep(pool, { token, step, reach: "alone" }, signal);
     } catch (thrown) {
       if (!isPassing(thrown)) throw thrown;
       busy.add(generation);
@@ -39,24 +39,24 @@ export async function collectHeads(room: ZfsRoom, keep: HeadRef, { signal }: Sto
   }
 }
 
-export async function shrinkSession(room: ZfsRoom, token: string, { signal }: StorageCall): Promise<void> {
+export async function shrinkSession(pool: ZfsPool, token: string, { signal }: StorageCall): Promise<void> {
   checkToken(token);
-  let graph = await readGraph(room, token, signal);
+  let graph = await readGraph(pool, token, signal);
   if (graph.pinned.size === 0) {
-    await destroySession(room, token, { signal });
+    await destroySession(pool, token, { signal });
     return;
   }
-  await endJournals(room, token, { patienceMs: room.limits.busyPatienceMs, signal });
-  for (const { generation } of graph.heads) await unmount(room, { token, generation }, signal);
+  await endJournals(pool, token, { patienceMs: pool.limits.busyPatienceMs, signal });
+  for (const { generation } of graph.heads) await unmount(pool, { token, generation }, signal);
   for (let step = nextShrinkStep(graph); step !== undefined; step = nextShrinkStep(graph)) {
-    await takeStep(room, { token, step, reach: "with-snapshots" }, signal);
+    await takeStep(pool, { token, step, reach: "with-snapshots" }, signal);
     graph = afterStep(graph, step);
   }
 }
 
-async function readGraph({ datasets, layout }: ZfsRoom, token: string, signal: AbortSignal): Promise<HeadGraph> {
+async function readGraph({ datasets, layout }: ZfsPool, token: string, signal: AbortSignal): Promise<HeadGraph> {
   const place = layout.session(token);
-  const [present, kin] = await Promise.all([datasets.list(place, signal), datasets.kin(place, signal)]);
+  const [present, lineage] = await Promise.all([datasets.list(place, signal), datasets.lineage(place, signal)]);
   const snapshots = Map.groupBy(
     present.filter(({ kind }) => kind === "snapshot"),
     ({ name }) => filesystemOf(name),
@@ -71,16 +71,16 @@ async function readGraph({ datasets, layout }: ZfsRoom, token: string, signal: A
     ...(isWithin(origin) ? { origin: shortName(origin) } : {}),
     snapshots: (snapshots.get(name) ?? []).map((snapshot) => shortName(snapshot.name)),
   }));
-  return { heads, pinned: new Set(clonedElsewhere(kin, found).map(shortName)) };
+  return { heads, pinned: new Set(clonedElsewhere(lineage, found).map(shortName)) };
 }
 
-async function unmount(room: ZfsRoom, head: HeadRef, signal: AbortSignal): Promise<void> {
-  const { mounts, flavor, limits } = room;
-  await mounts.unmount(mountOf(room, head), { flavor, patienceMs: limits.busyPatienceMs, signal });
+async function unmount(pool: ZfsPool, head: HeadRef, signal: AbortSignal): Promise<void> {
+  const { mounts, flavor, limits } = pool;
+  await mounts.unmount(mountOf(pool, head), { flavor, patienceMs: limits.busyPatienceMs, signal });
 }
 
 async function takeStep(
-  room: ZfsRoom,
+  pool: ZfsPool,
   {
     token,
     step,
@@ -88,10 +88,10 @@ async function takeStep(
   }: { readonly token: string; readonly step: GraphStep; readonly reach: "alone" | "with-snapshots" },
   signal: AbortSignal,
 ): Promise<void> {
-  const { datasets, layout, mounts, limits } = room;
+  const { datasets, layout, mounts, limits } = pool;
   const head = layout.head({ token, generation: step.generation });
   if (step.kind === "promote") {
-    throwIfRefused("promoting a head", await promote(room, head, { ...step, token, signal }));
+    throwIfRefused("promoting a head", await promote(pool, head, { ...step, token, signal }));
     return;
   }
   const name = step.kind === "destroy-head" ? head : `${head}@${step.snapshot}`;
@@ -101,11 +101,11 @@ async function takeStep(
     signal,
   });
   throwIfRefused("destroying what nothing depends on", outcome);
-  if (step.kind === "destroy-head") await mounts.removePlace(mountOf(room, { token, ...step }).path, signal);
+  if (step.kind === "destroy-head") await mounts.removePlace(mountOf(pool, { token, ...step }).path, signal);
 }
 
 async function promote(
-  { zfs, datasets, layout }: ZfsRoom,
+  { zfs, datasets, layout }: ZfsPool,
   head: string,
   { token, over, signal }: StorageCall & { readonly token: string; readonly over: number },
 ): Promise<Exclude<Outcome, { kind: "unknown" }>> {

@@ -1,5 +1,5 @@
 import type { StorageCall } from "../storage.ts";
-import type { ZfsRoom } from "./zfs-room.ts";
+import type { ZfsPool } from "./zfs-pool.ts";
 
 /** What `flushAll` writes to make zfs-fuse write. */
 const FLUSHED_PROPERTY = "turnbox:flushed_at_ms";
@@ -9,7 +9,7 @@ const FLUSHED_PROPERTY = "turnbox:flushed_at_ms";
  * disk. zfs-fuse knows no `zpool sync`, but it answers a change of a property only when all that came before is written.
  */
 export async function flushAll(
-  { zfs, layout, mounts, flavor, limits, clock }: ZfsRoom,
+  { zfs, layout, mounts, flavor, limits, clock }: ZfsPool,
   { signal }: StorageCall,
 ): Promise<void> {
   const doing = "flushing the pool";

@@ -4,16 +4,16 @@ import type { Head, HeadRef, HeadSpec, StorageCall } from "../storage.ts";
 import { storageError } from "./failure.ts";
 import { toProperties } from "./marks.ts";
 import type { MountTarget } from "./mounts.ts";
-import { type ResolvedOrigin, resolveOrigin, withOrigin } from "./origins.ts";
+import { resolveOrigin, withOrigin } from "./origins.ts";
 import { findPlace } from "./session-places.ts";
-import { FILE_PROPERTIES, type ZfsRoom } from "./zfs-room.ts";
+import { FILE_PROPERTIES, type ResolvedOrigin, type ZfsPool } from "./zfs-pool.ts";
 
-export async function createHead(room: ZfsRoom, spec: HeadSpec, { signal }: StorageCall): Promise<Head> {
+export async function createHead(pool: ZfsPool, spec: HeadSpec, { signal }: StorageCall): Promise<Head> {
   checkHead(spec);
   checkMarks(spec.marks);
-  if ((await findPlace(room, spec.token, signal)) === undefined) throw sessionNotFound();
-  const work = (from: ResolvedOrigin): Promise<Head> => cloneHead(room, { ...spec, from, leftover: "replace" }, signal);
-  return await withOrigin(room, spec.origin, { signal, need: "place", work });
+  if ((await findPlace(pool, spec.token, signal)) === undefined) throw sessionNotFound();
+  const work = (from: ResolvedOrigin): Promise<Head> => cloneHead(pool, { ...spec, from, leftover: "replace" }, signal);
+  return await withOrigin(pool, spec.origin, { signal, need: "place", work });
 }
 
 /** A head to be made. */
@@ -24,8 +24,8 @@ interface CloneSpec extends HeadSpec {
 }
 
 /** Clones with all properties in one step, so that a head either is complete or is not there; then mounts. */
-export async function cloneHead(room: ZfsRoom, spec: CloneSpec, signal: AbortSignal): Promise<Head> {
-  const { zfs, layout, datasets, mounts } = room;
+export async function cloneHead(pool: ZfsPool, spec: CloneSpec, signal: AbortSignal): Promise<Head> {
+  const { zfs, layout, datasets, mounts } = pool;
   const dataset = layout.head(spec);
   const { refquotaBytes, from } = spec;
   const settings = [
@@ -48,86 +48,86 @@ export async function cloneHead(room: ZfsRoom, spec: CloneSpec, signal: AbortSig
   const outcome = await zfs.change({ program: "zfs", args, doing: "cloning", isDone }, signal);
   if (outcome.kind === "refused") {
     if (outcome.failure === "exists") {
-      if (await isDone(signal)) return await mountHead(room, spec, { signal });
+      if (await isDone(signal)) return await mountHead(pool, spec, { signal });
       // The origin may have been known by a place that a promotion has taken it from.
-      const now = await resolveOrigin(room, spec.origin, signal);
-      if (now.snapshot !== from.snapshot) return await cloneHead(room, { ...spec, from: now }, signal);
-      await removeLeftover(room, spec, signal);
-      return await cloneHead(room, { ...spec, leftover: "keep" }, signal);
+      const now = await resolveOrigin(pool, spec.origin, signal);
+      if (now.snapshot !== from.snapshot) return await cloneHead(pool, { ...spec, from: now }, signal);
+      await removeLeftover(pool, spec, signal);
+      return await cloneHead(pool, { ...spec, leftover: "keep" }, signal);
     }
-    if (outcome.failure === "not-found") throw await whatIsMissing(room, spec, signal);
-    const { referencedBytes } = await resolveOrigin(room, spec.origin, signal);
+    if (outcome.failure === "not-found") throw await whatIsMissing(pool, spec, signal);
+    const { referencedBytes } = await resolveOrigin(pool, spec.origin, signal);
     if (refquotaBytes !== undefined && refquotaBytes < referencedBytes)
       throw new SandboxError("QUOTA_EXCEEDED", `the origin refers to ${referencedBytes} bytes, more than the head may`);
     throw storageError("cloning", outcome);
   }
-  await mounts.mount(mountOf(room, spec), signal);
-  return toHead(room, spec, refquotaBytes);
+  await mounts.mount(mountOf(pool, spec), signal);
+  return toHead(pool, spec, refquotaBytes);
 }
 
 /**
  * A head of this name that was cloned from something else is left from an attempt that was cut off, if it is neither
  * mounted nor sealed. Anything else may hold somebody's work, and stays.
  */
-async function removeLeftover(room: ZfsRoom, spec: CloneSpec, signal: AbortSignal): Promise<void> {
-  const { datasets, mounts, limits } = room;
-  const { dataset, path } = mountOf(room, spec);
+async function removeLeftover(pool: ZfsPool, spec: CloneSpec, signal: AbortSignal): Promise<void> {
+  const { datasets, mounts, limits } = pool;
+  const { dataset, path } = mountOf(pool, spec);
   if (spec.leftover === "keep" || mounts.isMounted({ dataset, path })) throw headDiffers(spec);
   // Alone: zfs itself refuses where there are snapshots.
   const outcome = await datasets.destroy(dataset, { reach: "alone", patienceMs: limits.busyPatienceMs, signal });
   if (outcome.kind === "refused") throw headDiffers(spec, storageError("destroying a leftover head", outcome));
 }
 
-async function whatIsMissing(room: ZfsRoom, spec: HeadRef, signal: AbortSignal): Promise<SandboxError> {
-  const session = await room.datasets.find(room.layout.session(spec.token), signal);
+async function whatIsMissing(pool: ZfsPool, spec: HeadRef, signal: AbortSignal): Promise<SandboxError> {
+  const session = await pool.datasets.find(pool.layout.session(spec.token), signal);
   return session === undefined
     ? sessionNotFound()
     : new SandboxError("SNAPSHOT_NOT_FOUND", "the origin went away meanwhile");
 }
 
-export async function mountHead(room: ZfsRoom, head: HeadRef, { signal }: StorageCall): Promise<Head> {
+export async function mountHead(pool: ZfsPool, head: HeadRef, { signal }: StorageCall): Promise<Head> {
   checkHead(head);
-  const dataset = await room.datasets.find(room.layout.head(head), signal);
+  const dataset = await pool.datasets.find(pool.layout.head(head), signal);
   if (dataset === undefined) throw headNotFound(head);
-  const where = mountOf(room, head);
-  const wasMounted = room.mounts.isMounted(where);
+  const where = mountOf(pool, head);
+  const wasMounted = pool.mounts.isMounted(where);
   // The table names a mount long after its daemon has died.
-  if (wasMounted && !(await room.mounts.answering([where.path], signal)).has(where.path))
+  if (wasMounted && !(await pool.mounts.answering([where.path], signal)).has(where.path))
     throw new SandboxError("STORAGE_UNAVAILABLE", "the head is mounted, but its daemon has died");
-  await room.mounts.mount(where, signal);
-  return toHead(room, head, dataset.refquotaBytes === 0 ? undefined : dataset.refquotaBytes);
+  await pool.mounts.mount(where, signal);
+  return toHead(pool, head, dataset.refquotaBytes === 0 ? undefined : dataset.refquotaBytes);
 }
 
-export async function unmountHead(room: ZfsRoom, head: HeadRef, { signal }: StorageCall): Promise<void> {
+export async function unmountHead(pool: ZfsPool, head: HeadRef, { signal }: StorageCall): Promise<void> {
   checkHead(head);
-  const where = mountOf(room, head);
+  const where = mountOf(pool, head);
   // In this order: a dead daemon cannot say whether the head is there, and its mounts go all the same.
-  if (room.mounts.isMounted(where)) {
-    await room.mounts.unmount(where, { flavor: room.flavor, patienceMs: room.limits.busyPatienceMs, signal });
+  if (pool.mounts.isMounted(where)) {
+    await pool.mounts.unmount(where, { flavor: pool.flavor, patienceMs: pool.limits.busyPatienceMs, signal });
     return;
   }
-  if ((await room.datasets.find(where.dataset, signal)) === undefined) throw headNotFound(head);
+  if ((await pool.datasets.find(where.dataset, signal)) === undefined) throw headNotFound(head);
 }
 
-export async function destroyHead(room: ZfsRoom, head: HeadRef, { signal }: StorageCall): Promise<void> {
+export async function destroyHead(pool: ZfsPool, head: HeadRef, { signal }: StorageCall): Promise<void> {
   checkHead(head);
-  const { datasets, layout, limits } = room;
+  const { datasets, layout, limits } = pool;
   const name = layout.head(head);
   if ((await datasets.find(name, signal)) === undefined) return;
-  if ((await datasets.kin(name, signal)).clones.size > 0) throw snapshotInUse("the head");
-  await endHead(room, head, { patienceMs: limits.busyPatienceMs, signal });
+  if ((await datasets.lineage(name, signal)).clones.size > 0) throw snapshotInUse("the head");
+  await endHead(pool, head, { patienceMs: limits.busyPatienceMs, signal });
 }
 
 /** Unmounts and destroys a head that nothing was cloned from. */
 export async function endHead(
-  room: ZfsRoom,
+  pool: ZfsPool,
   head: HeadRef,
   { patienceMs, signal }: StorageCall & { readonly patienceMs: number },
 ): Promise<void> {
-  const startedMs = room.clock.monotonicMs();
-  await room.mounts.unmount(mountOf(room, head), { flavor: room.flavor, patienceMs, signal });
-  const leftMs = Math.max(0, patienceMs - (room.clock.monotonicMs() - startedMs));
-  const outcome = await room.datasets.destroy(room.layout.head(head), {
+  const startedMs = pool.clock.monotonicMs();
+  await pool.mounts.unmount(mountOf(pool, head), { flavor: pool.flavor, patienceMs, signal });
+  const leftMs = Math.max(0, patienceMs - (pool.clock.monotonicMs() - startedMs));
+  const outcome = await pool.datasets.destroy(pool.layout.head(head), {
     reach: "with-snapshots",
     patienceMs: leftMs,
     signal,
@@ -135,22 +135,22 @@ export async function endHead(
   if (outcome.kind === "refused") {
     throw outcome.failure === "dependents" ? snapshotInUse("the head") : storageError("destroying a head", outcome);
   }
-  await room.mounts.removePlace(room.layout.headMount(head), signal);
+  await pool.mounts.removePlace(pool.layout.headMount(head), signal);
 }
 
-export async function headBytes(room: ZfsRoom, head: HeadRef, { signal }: StorageCall): Promise<number> {
+export async function headBytes(pool: ZfsPool, head: HeadRef, { signal }: StorageCall): Promise<number> {
   checkHead(head);
-  const dataset = await room.datasets.find(room.layout.head(head), signal);
+  const dataset = await pool.datasets.find(pool.layout.head(head), signal);
   if (dataset === undefined) throw headNotFound(head);
   return dataset.referencedBytes;
 }
 
 /** Where a head is mounted. */
-export function mountOf({ layout }: ZfsRoom, head: HeadRef): MountTarget {
+export function mountOf({ layout }: ZfsPool, head: HeadRef): MountTarget {
   return { dataset: layout.head(head), path: layout.headMount(head) };
 }
 
-export function toHead({ layout }: ZfsRoom, { token, generation }: HeadRef, refquotaBytes: number | undefined): Head {
+export function toHead({ layout }: ZfsPool, { token, generation }: HeadRef, refquotaBytes: number | undefined): Head {
   return {
     token,
     generation,

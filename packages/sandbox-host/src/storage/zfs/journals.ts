@@ -5,24 +5,24 @@ import type { Journals, JournalsSpec, StorageCall } from "../storage.ts";
 import { storageError } from "./failure.ts";
 import { toProperties } from "./marks.ts";
 import type { MountTarget } from "./mounts.ts";
-import { FILE_PROPERTIES, type ZfsRoom } from "./zfs-room.ts";
+import { FILE_PROPERTIES, type ZfsPool } from "./zfs-pool.ts";
 
 /** A dataset with a plain quota: whoever appends to a file in it is told that it is full, whether anybody watches or not. */
 export async function openJournals(
-  room: ZfsRoom,
+  pool: ZfsPool,
   { token, quotaBytes }: JournalsSpec,
   { signal }: StorageCall,
 ): Promise<Journals> {
   checkToken(token);
-  const target = mountOf(room, token);
+  const target = mountOf(pool, token);
   // One that is mounted is answered from the mount table alone.
-  if (!room.mounts.isMounted(target)) await ensureDataset(room, { token, quotaBytes, target }, signal);
-  await room.mounts.mount(target, signal);
+  if (!pool.mounts.isMounted(target)) await ensureDataset(pool, { token, quotaBytes, target }, signal);
+  await pool.mounts.mount(target, signal);
   return { path: target.path, touch: "by_worker" };
 }
 
 async function ensureDataset(
-  { zfs, datasets, layout }: ZfsRoom,
+  { zfs, datasets, layout }: ZfsPool,
   { token, quotaBytes, target }: JournalsSpec & { readonly target: MountTarget },
   signal: AbortSignal,
 ): Promise<void> {
@@ -50,18 +50,18 @@ async function ensureDataset(
 
 /** Ends the journals of a session; those that are not there are gone. */
 export async function endJournals(
-  room: ZfsRoom,
+  pool: ZfsPool,
   token: string,
   { patienceMs, signal }: StorageCall & { readonly patienceMs: number },
 ): Promise<void> {
-  const target = mountOf(room, token);
-  if ((await room.datasets.find(target.dataset, signal)) === undefined) return;
-  await room.mounts.unmount(target, { flavor: room.flavor, patienceMs, signal });
-  const outcome = await room.datasets.destroy(target.dataset, { reach: "with-snapshots", patienceMs, signal });
+  const target = mountOf(pool, token);
+  if ((await pool.datasets.find(target.dataset, signal)) === undefined) return;
+  await pool.mounts.unmount(target, { flavor: pool.flavor, patienceMs, signal });
+  const outcome = await pool.datasets.destroy(target.dataset, { reach: "with-snapshots", patienceMs, signal });
   if (outcome.kind === "refused") throw storageError("destroying journals", outcome);
-  await room.mounts.removePlace(target.path, signal);
+  await pool.mounts.removePlace(target.path, signal);
 }
 
-function mountOf({ layout }: ZfsRoom, token: string): MountTarget {
+function mountOf({ layout }: ZfsPool, token: string): MountTarget {
   return { dataset: layout.journalsOf(token), path: layout.journalsMount(token) };
 }

@@ -1,5 +1,3 @@
-import type { Invocation } from "./zfs-command.ts";
-
 /**
  * zfs-fuse hears of each new mount by two writes into one pipe, without a lock: two mounts at once mix up, and the daemon
  * waits for ever for bytes that never come, with all mounts of all homes. So whatever may mount runs alone on the whole
@@ -20,12 +18,18 @@ const MOUNTING: Readonly<Record<string, ReadonlySet<string>>> = {
 
 const NEVER_MOUNTED = "canmount=off";
 
-export function mayMount({ program, args: [verb = "", ...args] }: Invocation): boolean {
+/** A program and its arguments. */
+interface Command {
+  readonly program: string;
+  readonly args: readonly string[];
+}
+
+export function mayMount({ program, args: [verb = "", ...args] }: Command): boolean {
   return MOUNTING[program]?.has(verb) === true && !(program === "zfs" && args.includes(NEVER_MOUNTED));
 }
 
 /** The same command, run when nobody else mounts. The lock ends with the command, however it ends. */
-export function inMountTurn({ program, args }: Invocation, lockPath: string): readonly [string, readonly string[]] {
+export function inMountTurn({ program, args }: Command, lockPath: string): readonly [string, readonly string[]] {
   const wait = ["--timeout", String(MOUNT_LOCK_WAIT_MS / 1000), "--conflict-exit-code", String(NO_TURN_EXIT_CODE)];
   return ["flock", ["--no-fork", ...wait, lockPath, program, ...args]];
 }

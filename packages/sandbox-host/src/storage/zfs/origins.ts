@@ -2,19 +2,7 @@ import { hasReason } from "@turnbox/core";
 import { baseNotFound, checkBase, checkSnapshot, snapshotNotFound } from "../names.ts";
 import type { Origin, StorageCall } from "../storage.ts";
 import { findSnapshot } from "./snapshots.ts";
-import type { ZfsRoom } from "./zfs-room.ts";
-
-/** The snapshot that an origin names, and how much it refers to where that was looked up. */
-export interface ResolvedOrigin {
-  readonly snapshot: string;
-  readonly referencedBytes: number | undefined;
-}
-
-/** Origins whose place in the pool was seen. Names are never used twice, so what is found there is what was meant. */
-export interface KnownOrigins {
-  find(origin: Origin): ResolvedOrigin | undefined;
-  note(origin: Origin, resolved: ResolvedOrigin): void;
-}
+import type { KnownOrigins, ResolvedOrigin, ZfsPool } from "./zfs-pool.ts";
 
 /** Beyond these, those that were noted first are looked up again. */
 const MAX_KNOWN = 10_000;
@@ -45,44 +33,44 @@ type Need = "place" | "size";
  * and one that was known may have gone, so where it is not found it is looked for once more.
  */
 export async function withOrigin<T>(
-  room: ZfsRoom,
+  pool: ZfsPool,
   origin: Origin,
   options: StorageCall & { readonly need: Need; readonly work: (from: ResolvedOrigin) => Promise<T> },
 ): Promise<T> {
   const { signal, need, work } = options;
-  const known = room.origins.find(origin);
+  const known = pool.origins.find(origin);
   const isEnough = known !== undefined && (need === "place" || known.referencedBytes !== undefined);
-  const from = isEnough ? known : await resolveOrigin(room, origin, signal);
+  const from = isEnough ? known : await resolveOrigin(pool, origin, signal);
   try {
     return await work(from);
   } catch (thrown) {
     if (!hasReason(thrown, "SNAPSHOT_NOT_FOUND")) throw thrown;
-    const moved = await resolveOrigin(room, origin, signal);
+    const moved = await resolveOrigin(pool, origin, signal);
     if (moved.snapshot === from.snapshot) throw thrown;
     return await work(moved);
   }
 }
 
 export async function resolveOrigin(
-  room: ZfsRoom,
+  pool: ZfsPool,
   origin: Origin,
   signal: AbortSignal,
 ): Promise<ResolvedOrigin & { readonly referencedBytes: number }> {
-  const { name: snapshot, referencedBytes } = await lookUp(room, origin, signal);
+  const { name: snapshot, referencedBytes } = await lookUp(pool, origin, signal);
   const resolved = { snapshot, referencedBytes };
-  room.origins.note(origin, resolved);
+  pool.origins.note(origin, resolved);
   return resolved;
 }
 
-async function lookUp(room: ZfsRoom, origin: Origin, signal: AbortSignal) {
+async function lookUp(pool: ZfsPool, origin: Origin, signal: AbortSignal) {
   if (origin.kind === "base") {
     checkBase(origin.base);
-    const base = await room.datasets.find(room.layout.baseSnapshot(origin.base), signal);
+    const base = await pool.datasets.find(pool.layout.baseSnapshot(origin.base), signal);
     if (base === undefined) throw baseNotFound(origin.base);
     return base;
   }
   checkSnapshot(origin.snapshot);
-  const snapshot = await findSnapshot(room, origin.snapshot, signal);
+  const snapshot = await findSnapshot(pool, origin.snapshot, signal);
   if (snapshot === undefined) throw snapshotNotFound();
   return snapshot;
 }

@@ -1,17 +1,11 @@
-import type { ZfsRoom } from "./zfs-room.ts";
-
-/** What is known of a session's place without a look. */
-export interface SessionPlace {
-  /** The outer quota; 0 is no bound. Only this home's storage changes it. */
-  readonly quotaBytes: number;
-}
+import type { SessionPlace, ZfsPool } from "./zfs-pool.ts";
 
 /**
  * The place of a session that is this home's, from memory where it was seen before; undefined where there is none. One
  * that has gone without this instance's doing shows when a command on it is refused.
  */
 export async function findPlace(
-  { datasets, layout, places }: ZfsRoom,
+  { datasets, layout, places }: ZfsPool,
   token: string,
   signal: AbortSignal,
 ): Promise<SessionPlace | undefined> {
@@ -27,7 +21,7 @@ export async function findPlace(
  * binds, and would cost a look at each snapshot.
  */
 export function outerQuota(
-  { limits, poolBytes }: Pick<ZfsRoom, "limits" | "poolBytes">,
+  { limits, poolBytes }: Pick<ZfsPool, "limits" | "poolBytes">,
   refquotaBytes: number | undefined,
 ): number {
   const quotaBytes = Math.ceil((refquotaBytes ?? 0) * limits.quotaFactor);

@@ -4,18 +4,18 @@ import type { Head, Marks, SessionInventory, SessionPresence, SessionSpec, Stora
 import { storageError } from "./failure.ts";
 import { cloneHead, endHead } from "./heads.ts";
 import { endJournals } from "./journals.ts";
-import { clonedElsewhere, dependantsFirst } from "./kin.ts";
 import { generationOf, shortName } from "./layout.ts";
+import { clonedElsewhere, dependantsFirst } from "./lineage.ts";
 import { markProperties, property, toProperties } from "./marks.ts";
-import { type ResolvedOrigin, withOrigin } from "./origins.ts";
+import { withOrigin } from "./origins.ts";
 import { findPlace, outerQuota } from "./session-places.ts";
-import { UNDO_DEADLINE_MS, type ZfsRoom } from "./zfs-room.ts";
+import { type ResolvedOrigin, UNDO_DEADLINE_MS, type ZfsPool } from "./zfs-pool.ts";
 
 /**
  * The agent's bound is a refquota, so that deleting files always frees room; the session's place has a wider plain quota
  * over all heads and snapshots.
  */
-export async function createSession(room: ZfsRoom, spec: SessionSpec, { signal }: StorageCall): Promise<Head> {
+export async function createSession(pool: ZfsPool, spec: SessionSpec, { signal }: StorageCall): Promise<Head> {
   checkToken(spec.token);
   checkMarks(spec.marks);
   const { token, marks, origin } = spec;
@@ -24,15 +24,15 @@ export async function createSession(room: ZfsRoom, spec: SessionSpec, { signal }
     const refquotaBytes = isBounded ? firstRefquota(spec, from.referencedBytes ?? 0) : undefined;
     const refquota = refquotaBytes === undefined ? {} : { refquotaBytes };
     try {
-      await makePlace(room, { token, marks, refquotaBytes }, signal);
+      await createSessionDataset(pool, { token, marks, refquotaBytes }, signal);
       const head = { token, generation: 1, origin, marks, ...refquota };
-      return await cloneHead(room, { ...head, from, leftover: "keep" }, signal);
+      return await cloneHead(pool, { ...head, from, leftover: "keep" }, signal);
     } catch (thrown) {
-      await removeEmptyPlace(room, token);
+      await removeEmptyPlace(pool, token);
       throw thrown;
     }
   };
-  const make = (need: "place" | "size"): Promise<Head> => withOrigin(room, origin, { signal, need, work });
+  const make = (need: "place" | "size"): Promise<Head> => withOrigin(pool, origin, { signal, need, work });
   if (spec.refquotaBytes === undefined) return await make(isBounded ? "size" : "place");
   // What was sealed within this bound is within it, so that the size is asked for only if the clone is refused.
   return await make("place").catch(async (thrown: unknown) => {
@@ -41,14 +41,14 @@ export async function createSession(room: ZfsRoom, spec: SessionSpec, { signal }
   });
 }
 
-async function makePlace(
-  room: ZfsRoom,
+async function createSessionDataset(
+  pool: ZfsPool,
   spec: Pick<SessionSpec, "token" | "marks"> & { readonly refquotaBytes: number | undefined },
   signal: AbortSignal,
 ): Promise<void> {
-  const { zfs, layout, datasets, places } = room;
+  const { zfs, layout, datasets, places } = pool;
   const name = layout.session(spec.token);
-  const quotaBytes = outerQuota(room, spec.refquotaBytes);
+  const quotaBytes = outerQuota(pool, spec.refquotaBytes);
   const quota = quotaBytes === 0 ? [] : property("quota", String(quotaBytes));
   const place = [
     ...property("mountpoint", "none"),
@@ -64,11 +64,11 @@ async function makePlace(
   if (outcome.kind === "refused" && outcome.failure !== "exists")
     throw storageError("making a session's place", outcome);
   if (outcome.kind === "done") places.set(spec.token, { quotaBytes });
-  else await findPlace(room, spec.token, signal);
+  else await findPlace(pool, spec.token, signal);
 }
 
-/** Undoes `makePlace` where no head came to be; one that holds anything is refused by zfs and stays. */
-async function removeEmptyPlace({ datasets, layout, limits, places }: ZfsRoom, token: string): Promise<void> {
+/** Undoes `createSessionDataset` where no head came to be; one that holds anything is refused by zfs and stays. */
+async function removeEmptyPlace({ datasets, layout, limits, places }: ZfsPool, token: string): Promise<void> {
   places.delete(token);
   const signal = AbortSignal.timeout(UNDO_DEADLINE_MS);
   const name = layout.session(token);
@@ -84,22 +84,22 @@ async function removeEmptyPlace({ datasets, layout, limits, places }: ZfsRoom, t
  * All or nothing as far as others are concerned: where another session was cloned from this one, nothing is touched. A
  * head that stays busy is left unmounted, and the same call again goes on.
  */
-export async function destroySession(room: ZfsRoom, token: string, { signal }: StorageCall): Promise<void> {
+export async function destroySession(pool: ZfsPool, token: string, { signal }: StorageCall): Promise<void> {
   checkToken(token);
-  const { datasets, layout, limits, clock } = room;
-  room.places.delete(token);
+  const { datasets, layout, limits, clock } = pool;
+  pool.places.delete(token);
   const place = layout.session(token);
-  const [present, kin] = await Promise.all([datasets.list(place, signal), datasets.kin(place, signal)]);
+  const [present, lineage] = await Promise.all([datasets.list(place, signal), datasets.lineage(place, signal)]);
   const endOwnJournals = (): Promise<void> =>
-    endJournals(room, token, { patienceMs: limits.destroyPatienceMs, signal });
+    endJournals(pool, token, { patienceMs: limits.destroyPatienceMs, signal });
   if (present.length === 0) {
     // Ours is gone; somebody else's is an error.
     await datasets.find(place, signal);
     await endOwnJournals();
     return;
   }
-  const heads = kin.filesystems.filter(({ name }) => name !== place);
-  if (clonedElsewhere(kin, heads).length > 0) throw snapshotInUse("the session");
+  const heads = lineage.filesystems.filter(({ name }) => name !== place);
+  if (clonedElsewhere(lineage, heads).length > 0) throw snapshotInUse("the session");
   const ours = new Set(present.map(({ name }) => name));
   if (heads.some(({ name }) => !ours.has(name) || generationOf(name) === undefined)) {
     throw new SandboxError(
@@ -111,14 +111,14 @@ export async function destroySession(room: ZfsRoom, token: string, { signal }: S
   const startedMs = clock.monotonicMs();
   const patienceMs = (): number => Math.max(0, limits.destroyPatienceMs - (clock.monotonicMs() - startedMs));
   for (const { name } of dependantsFirst(heads)) {
-    await endHead(room, { token, generation: generationOf(name) ?? 0 }, { patienceMs: patienceMs(), signal });
+    await endHead(pool, { token, generation: generationOf(name) ?? 0 }, { patienceMs: patienceMs(), signal });
   }
   const outcome = await datasets.destroy(place, { reach: "alone", patienceMs: patienceMs(), signal });
   if (outcome.kind === "refused") throw storageError("destroying a session's place", outcome);
 }
 
 export async function markSession(
-  { zfs, datasets, layout, flavor }: ZfsRoom,
+  { zfs, datasets, layout, flavor }: ZfsPool,
   token: string,
   { marks, signal }: StorageCall & { readonly marks: Marks },
 ): Promise<void> {
@@ -134,7 +134,7 @@ export async function markSession(
 }
 
 export async function usedBytes(
-  { datasets, layout }: ZfsRoom,
+  { datasets, layout }: ZfsPool,
   token: string,
   { signal }: StorageCall,
 ): Promise<number> {
@@ -145,18 +145,18 @@ export async function usedBytes(
 }
 
 export async function usedBytesOfAll(
-  { datasets, layout }: ZfsRoom,
+  { datasets, layout }: ZfsPool,
   { signal }: StorageCall,
 ): Promise<ReadonlyMap<string, number>> {
   const places = await datasets.usedBytesOfChildren(layout.sessions, signal);
   return new Map([...places].map(([name, bytes]) => [name.slice(layout.sessions.length + 1), bytes]));
 }
 
-export async function inventory(room: ZfsRoom, { signal }: StorageCall): Promise<readonly SessionInventory[]> {
-  const { datasets, layout } = room;
+export async function inventory(pool: ZfsPool, { signal }: StorageCall): Promise<readonly SessionInventory[]> {
+  const { datasets, layout } = pool;
   const tree = await datasets.tree(layout.sessions, signal);
   const marks = new Map(tree.map((dataset) => [dataset.name, dataset.marks]));
-  const sessions = await joinSessions(room, [...marks.keys()]);
+  const sessions = await joinSessions(pool, [...marks.keys()]);
   return sessions.map(({ token, heads, snapshots }) => ({
     token,
     marks: marks.get(layout.session(token)) ?? {},
@@ -167,7 +167,7 @@ export async function inventory(room: ZfsRoom, { signal }: StorageCall): Promise
 
 /** Sessions, by the names of their datasets and snapshots. */
 export async function joinSessions(
-  { layout, mounts }: ZfsRoom,
+  { layout, mounts }: ZfsPool,
   names: readonly string[],
 ): Promise<readonly SessionPresence[]> {
   const mounted = new Set(mounts.below(layout.mountRoot).map(({ source }) => source));

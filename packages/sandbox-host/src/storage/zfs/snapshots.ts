@@ -16,7 +16,7 @@ import { storageError } from "./failure.ts";
 import { generationOf, shortName } from "./layout.ts";
 import { toProperties } from "./marks.ts";
 import { findPlace } from "./session-places.ts";
-import type { ZfsRoom } from "./zfs-room.ts";
+import type { ZfsPool } from "./zfs-pool.ts";
 
 /** What deleting needs to work, as a share of the outer quota. */
 const OUTER_QUOTA_MARGIN = 1 / 64;
@@ -26,7 +26,7 @@ const OUTER_QUOTA_MARGIN = 1 / 64;
  * The flush is a child with a deadline; without it, what the sandbox wrote to mapped memory is missing.
  */
 export async function seal(
-  room: ZfsRoom,
+  pool: ZfsPool,
   head: HeadRef,
   options: SealCall & { readonly name: string; readonly marks: Marks },
 ): Promise<void> {
@@ -34,9 +34,9 @@ export async function seal(
   checkHead(head);
   checkNewSnapshot({ token: head.token, name });
   checkMarks(marks);
-  const { zfs, layout, datasets } = room;
+  const { zfs, layout, datasets } = pool;
   const dataset = `${layout.head(head)}@${name}`;
-  const [roomLeft] = await Promise.all([findRoomLeft(room, head, signal), flushed ?? flush(room, head, signal), after]);
+  const [roomLeft] = await Promise.all([findRoomLeft(pool, head, signal), flushed ?? flush(pool, head, signal), after]);
   if (roomLeft === "no") {
     if ((await datasets.find(dataset, signal)) === undefined) throw spaceExhausted();
     return;
@@ -53,12 +53,12 @@ export async function seal(
   // One of this name that is somebody else's is an error.
   if (outcome.kind === "refused") await datasets.find(dataset, signal);
   const origin = { kind: "snapshot", snapshot: { token: head.token, name } } as const;
-  room.origins.note(origin, { snapshot: dataset, referencedBytes: undefined });
+  pool.origins.note(origin, { snapshot: dataset, referencedBytes: undefined });
 }
 
 /** Writes out what the sandbox has written to a head, mapped memory included. */
 export async function flush(
-  { zfs, layout, mounts, limits }: ZfsRoom,
+  { zfs, layout, mounts, limits }: ZfsPool,
   head: HeadRef,
   signal: AbortSignal,
 ): Promise<void> {
@@ -76,9 +76,9 @@ export async function flush(
  * Snapshots take from the outer quota, and once it is full the agent cannot even delete. zfs takes a snapshot all the
  * same, so the refusal is made here, while the head can still be written anew as a whole.
  */
-async function findRoomLeft(room: ZfsRoom, head: HeadRef, signal: AbortSignal): Promise<"yes" | "no"> {
-  const { datasets, layout, limits } = room;
-  const bound = await findPlace(room, head.token, signal);
+async function findRoomLeft(pool: ZfsPool, head: HeadRef, signal: AbortSignal): Promise<"yes" | "no"> {
+  const { datasets, layout, limits } = pool;
+  const bound = await findPlace(pool, head.token, signal);
   if (bound === undefined) throw headNotFound(head);
   if (bound.quotaBytes === 0) return "yes";
   const place = await datasets.find(layout.session(head.token), signal);
@@ -92,7 +92,7 @@ function spaceExhausted(): SandboxError {
 }
 
 export async function listSnapshots(
-  { datasets, layout }: ZfsRoom,
+  { datasets, layout }: ZfsPool,
   token: string,
   { signal }: StorageCall,
 ): Promise<readonly SnapshotInfo[]> {
@@ -104,13 +104,13 @@ export async function listSnapshots(
     .map((snapshot) => toSnapshotInfo(token, snapshot));
 }
 
-export async function destroySnapshot(room: ZfsRoom, ref: SnapshotRef, { signal }: StorageCall): Promise<void> {
+export async function destroySnapshot(pool: ZfsPool, ref: SnapshotRef, { signal }: StorageCall): Promise<void> {
   checkSnapshot(ref);
-  const snapshot = await findSnapshot(room, ref, signal);
+  const snapshot = await findSnapshot(pool, ref, signal);
   if (snapshot === undefined) return;
-  const outcome = await room.datasets.destroy(snapshot.name, {
+  const outcome = await pool.datasets.destroy(snapshot.name, {
     reach: "alone",
-    patienceMs: room.limits.busyPatienceMs,
+    patienceMs: pool.limits.busyPatienceMs,
     signal,
   });
   if (outcome.kind === "refused") {
@@ -122,7 +122,7 @@ export async function destroySnapshot(room: ZfsRoom, ref: SnapshotRef, { signal 
 
 /** Looked up by name among all heads: a promoted head takes snapshots over from another. */
 export async function findSnapshot(
-  { datasets, layout }: ZfsRoom,
+  { datasets, layout }: ZfsPool,
   ref: SnapshotRef,
   signal: AbortSignal,
 ): Promise<Dataset | undefined> {

@@ -1,8 +1,8 @@
 import { SandboxError } from "@turnbox/core";
 import type { StorageStatus } from "../storage.ts";
-import type { Admission } from "./admission.ts";
+import type { PoolGate } from "./pool-gate.ts";
 import { readPoolStatus, unavailable } from "./pool.ts";
-import type { ZfsRoom } from "./zfs-room.ts";
+import type { ZfsPool } from "./zfs-pool.ts";
 
 const NEVER = new AbortController().signal;
 
@@ -11,29 +11,29 @@ const NEVER = new AbortController().signal;
  * hangs, each further look would leave one more child behind.
  */
 export function createStatusProbe(
-  find: () => { readonly room: ZfsRoom; readonly admission: Admission["state"] },
+  find: () => { readonly pool: ZfsPool; readonly gate: PoolGate["state"] },
 ): (signal: AbortSignal) => Promise<StorageStatus> {
   let looking: Promise<StorageStatus> | undefined;
   return async (signal) => {
-    const { room, admission } = find();
-    if (admission === "closed") return unavailable("being opened again");
-    looking ??= look(room).finally(() => {
+    const { pool, gate } = find();
+    if (gate === "closed") return unavailable("being opened again");
+    looking ??= look(pool).finally(() => {
       looking = undefined;
     });
     return await orTimeout(looking, signal);
   };
 }
 
-async function look(room: ZfsRoom): Promise<StorageStatus> {
-  const { layout, mounts } = room;
-  const pool = await readPoolStatus(room, NEVER);
+async function look(pool: ZfsPool): Promise<StorageStatus> {
+  const { layout, mounts } = pool;
+  const status = await readPoolStatus(pool, NEVER);
   // Without a daemon all mounts are dead, and it takes time to be sure of one.
-  if (pool.state === "unavailable") return pool;
+  if (status.state === "unavailable") return status;
   const mounted = await mounts.dead(layout.mountRoot, NEVER).then(
     (dead) => (dead.length === 0 ? "well" : `${dead.length} mounts of a dead daemon`),
     (thrown: unknown) => SandboxError.from(thrown).message,
   );
-  return mounted === "well" ? pool : { ...pool, state: "unavailable", detail: mounted };
+  return mounted === "well" ? status : { ...status, state: "unavailable", detail: mounted };
 }
 
 /** A timeout of the asker's is an answer too; any other end of its signal is its own affair. */

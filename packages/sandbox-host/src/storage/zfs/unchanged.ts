@@ -1,12 +1,12 @@
 import { hasReason, SandboxError } from "@turnbox/core";
 import { snapshotNotFound } from "../names.ts";
 import type { HeadRef, SnapshotRef, StorageCall } from "../storage.ts";
+import { readAncestry, type Segment } from "./ancestry.ts";
 import { storageError } from "./failure.ts";
 import { filesystemOf } from "./layout.ts";
-import { readLine, type Segment } from "./line.ts";
 import { parseBytes } from "./parse.ts";
 import type { Outcome, ZfsCommand } from "./zfs-command.ts";
-import type { ZfsRoom } from "./zfs-room.ts";
+import type { ZfsPool } from "./zfs-pool.ts";
 
 /** What zfs-fuse sends of two snapshots between which nothing was written: the records that begin and end a stream. */
 const EMPTY_STREAM_BYTES = 624;
@@ -14,17 +14,17 @@ const DOING = "comparing snapshots";
 
 /** Nothing was written between two snapshots if nothing was written on any part of the way. */
 export async function isUnchanged(
-  room: ZfsRoom,
+  pool: ZfsPool,
   snapshot: SnapshotRef,
   { since, head, signal }: StorageCall & { readonly since: SnapshotRef; readonly head?: HeadRef },
 ): Promise<boolean> {
   const onHead = async (dataset: string): Promise<boolean> =>
-    await isEmpty(room, { from: `${dataset}@${since.name}`, to: `${dataset}@${snapshot.name}` }, signal);
+    await isEmpty(pool, { from: `${dataset}@${since.name}`, to: `${dataset}@${snapshot.name}` }, signal);
   const look = async (): Promise<boolean> => {
-    const { segments } = await readLine(room, { from: since, to: snapshot }, signal);
+    const { segments } = await readAncestry(pool, { from: since, to: snapshot }, signal);
     if (segments === undefined) return false;
     for (const segment of segments) {
-      if (!(await isEmpty(room, segment, signal))) return false;
+      if (!(await isEmpty(pool, segment, signal))) return false;
     }
     return true;
   };
@@ -33,14 +33,14 @@ export async function isUnchanged(
     if (!hasReason(thrown, "SNAPSHOT_NOT_FOUND")) throw thrown;
     return await look();
   };
-  return await (head === undefined ? look() : onHead(room.layout.head(head))).catch(again).catch(again);
+  return await (head === undefined ? look() : onHead(pool.layout.head(head))).catch(again).catch(again);
 }
 
-function isEmpty(room: ZfsRoom, segment: Segment, signal: AbortSignal): Promise<boolean> {
-  return room.flavor === "openzfs" ? isNothingWritten(room, segment, signal) : isNothingSent(room, segment, signal);
+function isEmpty(pool: ZfsPool, segment: Segment, signal: AbortSignal): Promise<boolean> {
+  return pool.flavor === "openzfs" ? isNothingWritten(pool, segment, signal) : isNothingSent(pool, segment, signal);
 }
 
-async function isNothingWritten({ zfs }: ZfsRoom, { from, to }: Segment, signal: AbortSignal): Promise<boolean> {
+async function isNothingWritten({ zfs }: ZfsPool, { from, to }: Segment, signal: AbortSignal): Promise<boolean> {
   const args = ["get", "-Hp", "-o", "value", `written@${from}`, to];
   const outcome = await zfs.attempt({ program: "zfs", args }, signal);
   if (outcome.kind !== "done") throw failure(outcome);
@@ -59,7 +59,7 @@ async function isNoDifference(zfs: ZfsCommand, { from, to }: Segment, signal: Ab
  * zfs-fuse does not count what was written, and `used` misses what a later snapshot shares; a stream tells all, and its
  * first bytes tell whether there is anything.
  */
-async function isNothingSent({ zfs }: ZfsRoom, { from, to }: Segment, signal: AbortSignal): Promise<boolean> {
+async function isNothingSent({ zfs }: ZfsPool, { from, to }: Segment, signal: AbortSignal): Promise<boolean> {
   const peek = await zfs.peek({ program: "zfs", args: ["send", "-i", from, to] }, EMPTY_STREAM_BYTES, signal);
   if (peek.kind === "refused" || peek.kind === "unknown") throw failure(peek);
   return peek.kind === "whole";

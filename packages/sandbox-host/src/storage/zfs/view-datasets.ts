@@ -5,21 +5,21 @@ import { shortName } from "./layout.ts";
 import { toProperties } from "./marks.ts";
 import type { MountTarget } from "./mounts.ts";
 import { findSnapshot, flush } from "./snapshots.ts";
-import { FILE_PROPERTIES, type ZfsRoom } from "./zfs-room.ts";
+import { FILE_PROPERTIES, type ZfsPool } from "./zfs-pool.ts";
 
 /** Makes the clone that a view is, mounted, and before it the snapshot where a head is looked at. */
 export async function makeView(
-  room: ZfsRoom,
+  pool: ZfsPool,
   name: string,
   { point, signal }: StorageCall & { readonly point: Point },
 ): Promise<{ readonly path: string; readonly snapshot: SnapshotRef }> {
-  const { zfs, layout, datasets, mounts } = room;
+  const { zfs, layout, datasets, mounts } = pool;
   const from =
     point.kind === "head"
-      ? await takeSnapshot(room, point.head, { name: viewSnapshotName(name), signal })
-      : (await findSnapshot(room, point.snapshot, signal))?.name;
+      ? await takeSnapshot(pool, point.head, { name: viewSnapshotName(name), signal })
+      : (await findSnapshot(pool, point.snapshot, signal))?.name;
   if (from === undefined) throw snapshotNotFound();
-  const target = viewMountOf(room, name);
+  const target = viewMountOf(pool, name);
   const settings = [...FILE_PROPERTIES, "readonly=on", `mountpoint=${target.path}`].flatMap((value) => ["-o", value]);
   const args = ["clone", ...settings, ...toProperties(layout.home, {}), from, target.dataset];
   const isDone = async (probe: AbortSignal): Promise<boolean> =>
@@ -34,13 +34,13 @@ export async function makeView(
 }
 
 async function takeSnapshot(
-  room: ZfsRoom,
+  pool: ZfsPool,
   head: HeadRef,
   { name, signal }: StorageCall & { readonly name: string },
 ): Promise<string> {
-  const { zfs, layout, datasets } = room;
+  const { zfs, layout, datasets } = pool;
   const dataset = layout.head(head);
-  const [present] = await Promise.all([datasets.find(dataset, signal), flush(room, head, signal)]);
+  const [present] = await Promise.all([datasets.find(dataset, signal), flush(pool, head, signal)]);
   if (present === undefined) throw headNotFound(head);
   const snapshot = `${dataset}@${name}`;
   const args = ["snapshot", ...toProperties(layout.home, {}), snapshot];
@@ -52,9 +52,9 @@ async function takeSnapshot(
   return snapshot;
 }
 
-export async function endView(room: ZfsRoom, name: string, { signal }: StorageCall): Promise<void> {
-  const { datasets, mounts, flavor, limits } = room;
-  const target = viewMountOf(room, name);
+export async function endView(pool: ZfsPool, name: string, { signal }: StorageCall): Promise<void> {
+  const { datasets, mounts, flavor, limits } = pool;
+  const target = viewMountOf(pool, name);
   const patienceMs = limits.busyPatienceMs;
   await mounts.unmount(target, { flavor, patienceMs, signal });
   const outcome = await datasets.destroy(target.dataset, { reach: "alone", patienceMs, signal });
@@ -66,22 +66,22 @@ export async function endView(room: ZfsRoom, name: string, { signal }: StorageCa
  * Removes the views that nobody looks at, left by a service that died or by a view that was busy when it was closed. What
  * cannot go now goes another time.
  */
-export async function sweepViews(room: ZfsRoom, live: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
-  const { datasets, layout } = room;
-  for (const { name, origin } of await datasets.lineages(layout.views, signal)) {
+export async function sweepViews(pool: ZfsPool, live: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+  const { datasets, layout } = pool;
+  for (const { name, origin } of await datasets.origins(layout.views, signal)) {
     const view = name.slice(layout.views.length + 1);
     if (view === "" || live.has(view)) continue;
-    await removeIfOurs(room, name, { signal, remove: () => endView(room, view, { signal }) });
-    if (isLeft(origin, live)) await removeSnapshot(room, origin, signal);
+    await removeIfOurs(pool, name, { signal, remove: () => endView(pool, view, { signal }) });
+    if (isLeft(origin, live)) await removeSnapshot(pool, origin, signal);
   }
 }
 
 /** The same for snapshots whose view is gone already, among the names of everything there is: listing them takes long. */
 export async function sweepViewSnapshots(
-  room: ZfsRoom,
+  pool: ZfsPool,
   { names, live, signal }: StorageCall & { readonly names: readonly string[]; readonly live: ReadonlySet<string> },
 ): Promise<void> {
-  for (const name of names) if (name.includes("@") && isLeft(name, live)) await removeSnapshot(room, name, signal);
+  for (const name of names) if (name.includes("@") && isLeft(name, live)) await removeSnapshot(pool, name, signal);
 }
 
 function isLeft(snapshot: string, live: ReadonlySet<string>): boolean {
@@ -89,13 +89,13 @@ function isLeft(snapshot: string, live: ReadonlySet<string>): boolean {
   return view !== undefined && !live.has(view);
 }
 
-async function removeSnapshot(room: ZfsRoom, snapshot: string, signal: AbortSignal): Promise<void> {
-  const options = { reach: "alone", patienceMs: room.limits.busyPatienceMs, signal } as const;
-  await removeIfOurs(room, snapshot, { signal, remove: () => room.datasets.destroy(snapshot, options) });
+async function removeSnapshot(pool: ZfsPool, snapshot: string, signal: AbortSignal): Promise<void> {
+  const options = { reach: "alone", patienceMs: pool.limits.busyPatienceMs, signal } as const;
+  await removeIfOurs(pool, snapshot, { signal, remove: () => pool.datasets.destroy(snapshot, options) });
 }
 
 async function removeIfOurs(
-  { datasets }: ZfsRoom,
+  { datasets }: ZfsPool,
   name: string,
   { signal, remove }: StorageCall & { readonly remove: () => Promise<unknown> },
 ): Promise<void> {
@@ -106,6 +106,6 @@ async function removeIfOurs(
   }
 }
 
-function viewMountOf({ layout }: ZfsRoom, name: string): MountTarget {
+function viewMountOf({ layout }: ZfsPool, name: string): MountTarget {
   return { dataset: layout.view(name), path: layout.viewMount(name) };
 }

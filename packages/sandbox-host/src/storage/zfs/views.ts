@@ -1,11 +1,11 @@
+import { Semaphore } from "../../async/semaphore.ts";
 import { checkPoint, newViewName, viewSnapshotName } from "../names.ts";
-import { createPlaces, VIEWS_AT_ONCE } from "../places.ts";
-import type { Point, StorageCall, View } from "../storage.ts";
+import { type Point, type StorageCall, type View, VIEWS_AT_ONCE } from "../storage.ts";
 import { destroySnapshot } from "./snapshots.ts";
 import { endView, makeView } from "./view-datasets.ts";
-import { UNDO_DEADLINE_MS, type ZfsRoom } from "./zfs-room.ts";
+import { UNDO_DEADLINE_MS, type ZfsPool } from "./zfs-pool.ts";
 
-type Work<T> = (room: ZfsRoom, call: StorageCall) => Promise<T>;
+type Work<T> = (pool: ZfsPool, call: StorageCall) => Promise<T>;
 
 export interface ViewsOptions {
   readonly look: <T>(call: StorageCall, work: Work<T>) => Promise<T>;
@@ -21,19 +21,19 @@ export interface Views {
 }
 
 export function createViews({ look, inTurnOf }: ViewsOptions): Views {
-  const places = createPlaces(VIEWS_AT_ONCE);
+  const permits = new Semaphore(VIEWS_AT_ONCE);
   const live = new Set<string>();
 
   /** On its own clock: the caller may be gone. What cannot go is swept away at the next `open`. */
   const close = async (name: string, point: Point): Promise<void> => {
     const call = { signal: AbortSignal.timeout(UNDO_DEADLINE_MS) };
     try {
-      await look(call, (room, inner) => endView(room, name, inner));
+      await look(call, (pool, inner) => endView(pool, name, inner));
       if (point.kind === "snapshot") return;
       // In turn, because a promotion may be moving it to another head.
       const { token } = point.head;
       const snapshot = { token, name: viewSnapshotName(name) };
-      await inTurnOf(token, call, (room, inner) => destroySnapshot(room, snapshot, inner));
+      await inTurnOf(token, call, (pool, inner) => destroySnapshot(pool, snapshot, inner));
     } catch {
       // See above.
     }
@@ -43,18 +43,18 @@ export function createViews({ look, inTurnOf }: ViewsOptions): Views {
     live,
     open: async (point, call) => {
       checkPoint(point);
-      const leave = await places.take(call.signal);
+      const release = await permits.acquire(call.signal);
       const name = newViewName();
       live.add(name);
       let closing: Promise<void> | undefined;
       const end = (): Promise<void> =>
         (closing ??= close(name, point).finally(() => {
           live.delete(name);
-          leave();
+          release();
         }));
       try {
         const { token } = point.kind === "head" ? point.head : point.snapshot;
-        const made = await inTurnOf(token, call, (room, inner) => makeView(room, name, { ...inner, point }));
+        const made = await inTurnOf(token, call, (pool, inner) => makeView(pool, name, { ...inner, point }));
         return { ...made, [Symbol.asyncDispose]: end };
       } catch (thrown) {
         await end();

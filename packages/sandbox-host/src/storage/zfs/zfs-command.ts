@@ -1,7 +1,7 @@
 import { type Clock, type CommandRunner, type CommandSpec, hasReason, type RunSpec, SandboxError } from "@turnbox/core";
+import { collectText, countBytes } from "./bounded-read.ts";
 import { classifyFailure, type Failure, storageError } from "./failure.ts";
 import { inMountTurn, mayMount, MOUNT_LOCK_WAIT_MS, NO_TURN_EXIT_CODE } from "./mount-lock.ts";
-import { collectText, countBytes } from "./peek.ts";
 
 /**
  * How one invocation ended. `unknown`: it was ended before it answered, so its effect has to be looked up. A child that

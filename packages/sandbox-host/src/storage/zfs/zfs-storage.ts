@@ -1,8 +1,7 @@
 import { access } from "node:fs/promises";
 import { type Clock, type CommandRunner, SandboxError, systemClock } from "@turnbox/core";
+import { KeyedMutex } from "../../async/keyed-mutex.ts";
 import type { BaseRef, Storage, StorageCall } from "../storage.ts";
-import { createTurnstile } from "../turnstile.ts";
-import { createAdmission } from "./admission.ts";
 import { createBase, destroyBase, listBases } from "./bases.ts";
 import { boundSession } from "./bound-session.ts";
 import { changedPaths } from "./changed-paths.ts";
@@ -15,9 +14,10 @@ import { openJournals } from "./journals.ts";
 import { checkLayoutNames, type LayoutNames } from "./layout-names.ts";
 import { MOUNT_LOCK_PATH } from "./mount-lock.ts";
 import { createMounts } from "./mounts.ts";
-import { openRoom } from "./open-room.ts";
-import { makePlace } from "./place.ts";
+import { openPool } from "./open-pool.ts";
+import { createPoolGate } from "./pool-gate.ts";
 import { destroyPool } from "./pool.ts";
+import { prepareHome } from "./prepare-home.ts";
 import {
   createSession,
   destroySession,
@@ -30,10 +30,10 @@ import {
 import { destroySnapshot, flush, listSnapshots, seal } from "./snapshots.ts";
 import { createStatusProbe } from "./status.ts";
 import { isUnchanged } from "./unchanged.ts";
+import { sweepViewSnapshots } from "./view-datasets.ts";
 import { createViews } from "./views.ts";
 import { createZfsCommand } from "./zfs-command.ts";
-import { sweepViewSnapshots } from "./view-datasets.ts";
-import { UNDO_DEADLINE_MS, type ZfsLimits, type ZfsRoom, type ZfsTools } from "./zfs-room.ts";
+import { UNDO_DEADLINE_MS, type ZfsLimits, type ZfsPool, type ZfsTools } from "./zfs-pool.ts";
 
 export interface ZfsStorageOptions extends LayoutNames {
   readonly runner: CommandRunner;
@@ -71,40 +71,40 @@ export function createZfsStorage(options: ZfsStorageOptions): Storage {
   });
   const mounts = createMounts({ zfs, clock, mountTablePath: options.mountTablePath ?? "/proc/self/mountinfo" });
   const tools: ZfsTools = { zfs, mounts, clock, limits: { ...DEFAULT_LIMITS, ...options.limits } };
-  const turns = createTurnstile();
-  const admission = createAdmission(clock);
-  let room: ZfsRoom | undefined;
+  const turns = new KeyedMutex();
+  const gate = createPoolGate(clock);
+  let pool: ZfsPool | undefined;
 
-  const opened = (): ZfsRoom => {
-    if (room === undefined) throw new SandboxError("STORAGE_UNAVAILABLE", "the storage is not open");
-    return room;
+  const opened = (): ZfsPool => {
+    if (pool === undefined) throw new SandboxError("STORAGE_UNAVAILABLE", "the storage is not open");
+    return pool;
   };
-  type Work<T> = (room: ZfsRoom, call: StorageCall) => Promise<T>;
+  type Work<T> = (pool: ZfsPool, call: StorageCall) => Promise<T>;
   const look = async <T>(call: StorageCall, work: Work<T>): Promise<T> =>
-    await admission.run(call.signal, (signal) => work(opened(), { signal }));
+    await gate.run(call.signal, (signal) => work(opened(), { signal }));
   const inTurn = <T>(key: string, call: StorageCall, work: Work<T>): Promise<T> =>
-    look(call, (r, inner) => turns.pass(key, () => work(r, inner), inner.signal));
+    look(call, (r, inner) => turns.run(key, () => work(r, inner), inner.signal));
   const ofSession = <T>(token: string, call: StorageCall, work: Work<T>): Promise<T> =>
     inTurn(`session ${token}`, call, work);
   const ofBase = <T>({ name, digest }: BaseRef, call: StorageCall, work: Work<T>): Promise<T> =>
     inTurn(`base ${name}@${digest}`, call, work);
   const views = createViews({ look, inTurnOf: ofSession });
-  const readStatus = createStatusProbe(() => ({ room: opened(), admission: admission.state }));
+  const readStatus = createStatusProbe(() => ({ pool: opened(), gate: gate.state }));
 
   return {
     kind: "zfs",
     capabilities: { snapshots: "supported" },
     open: ({ signal, onRemounted }) =>
-      turns.pass(
+      turns.run(
         "open",
         async () => {
-          const layout = await makePlace(options);
+          const layout = await prepareHome(options);
           const { poolSizeBytes } = options;
           const liveViews = views.live;
-          const opening = { tools, layout, poolSizeBytes, admission, liveViews, onRemounted };
-          const open = await openRoom(opening, signal);
-          room = open.room;
-          admission.open();
+          const opening = { tools, layout, poolSizeBytes, gate, liveViews, onRemounted };
+          const open = await openPool(opening, signal);
+          pool = open.pool;
+          gate.open();
           return { remounted: open.remounted };
         },
         signal,
@@ -149,11 +149,11 @@ export function createZfsStorage(options: ZfsStorageOptions): Storage {
     openJournals: (spec, call) => ofSession(spec.token, call, (r, c) => openJournals(r, spec, c)),
     flush: (call) => look(call, flushAll),
     destroyAll: ({ signal }) =>
-      turns.pass(
+      turns.run(
         "open",
         async () => {
-          await admission.close();
-          room = undefined;
+          await gate.close();
+          pool = undefined;
           await destroyAll(options, tools, signal);
         },
         signal,
@@ -168,7 +168,7 @@ async function destroyAll(
   signal: AbortSignal,
 ): Promise<void> {
   if (!(await exists(options.home))) return;
-  const layout = await makePlace(options);
+  const layout = await prepareHome(options);
   const flavor = await detectFlavor(zfs, signal);
   const patience = { clock, flavor, patienceMs: limits.resetPatienceMs, signal };
   if (flavor === "openzfs" || (await findDaemon({ zfs, mounts, clock, layout }, signal)) === "present") {

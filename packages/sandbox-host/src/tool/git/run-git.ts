@@ -1,9 +1,8 @@
+import { absolutePath, environmentOf } from "../../session/environment.ts";
 import type { Session } from "../../session/session.ts";
-import { environmentOf } from "../environment.ts";
-import type { CommandCall, RunCommand } from "../run-command.ts";
 import type { Parameters } from "../parameters.ts";
 import type { ToolResult } from "../result.ts";
-import { absolutePath } from "../working-directory.ts";
+import type { CommandCall, RunCommand } from "../run-command.ts";
 import { gitArguments } from "./git-command.ts";
 import type { GitToolName } from "./git-tools.ts";
 

@@ -1,4 +1,5 @@
-import { type BytePath, toText, WORKING_DIRECTORY } from "../../file/path.ts";
+import { type BytePath, toText } from "../../file/path.ts";
+import { WORKING_DIRECTORY } from "../../session/environment.ts";
 
 /** The shortest name that every tool takes back: relative where it is below the working directory. */
 export function shownPlace(path: BytePath): string {

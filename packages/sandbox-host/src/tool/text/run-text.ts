@@ -1,4 +1,5 @@
 import { type Clock, hasReason, SandboxError } from "@turnbox/core";
+import { operationName } from "../../file/operation.ts";
 import type { SessionFiles } from "../../file/session-files.ts";
 import type { Session } from "../../session/session.ts";
 import type { CallLimits } from "../call-limits.ts";
@@ -6,6 +7,7 @@ import { NotStarted } from "../ledger.ts";
 import type { Parameters } from "../parameters.ts";
 import type { ToolResult } from "../result.ts";
 import type { TextOutcome } from "./outcome.ts";
+import type { textTool } from "./text-tool.ts";
 import type { TextToolName } from "./text-tools.ts";
 
 export interface TextCall {
@@ -18,6 +20,7 @@ export interface TextCall {
 /** Runs a file tool on the session's files, in a file worker. */
 export type RunText = (session: Session, tool: TextToolName, call: TextCall) => Promise<ToolResult>;
 
+const TEXT_TOOL = operationName<typeof textTool>("textTool");
 const DEADLINE_MS = 30_000;
 const NO_OUTPUT = { totalBytes: 0, truncatedBytes: 0 };
 
@@ -40,8 +43,8 @@ export function createRunText(deps: { readonly files: SessionFiles; readonly clo
     });
     try {
       const job = { input: { tool, parameters }, deadlineMs };
-      const written = tool === "write_file" ? session.writes.begin() : undefined;
-      const outcome = await files.run(session, "textTool", job, { signal: kill });
+      const written = tool === "write_file" ? session.dirtyFlag.beginWrite() : undefined;
+      const outcome = await files.run(session, TEXT_TOOL, job, { signal: kill });
       if (!outcome.isError) written?.();
       return toResult(outcome, "exited");
     } catch (thrown) {

@@ -4,9 +4,8 @@ import type { Logger } from "pino";
 import type { Records } from "../../record/records.ts";
 import type { SnapshotRow } from "../../record/row.ts";
 import { assertActive } from "../../session/phase.ts";
-import { inOrder, type Session, within } from "../../session/session.ts";
-import { shareKeyOf } from "../../session/share-key.ts";
-import { FairPlaces } from "../../share/fair-places.ts";
+import { inOrder, type Session, shareKeyOf, within } from "../../session/session.ts";
+import { FairSemaphore } from "../../share/fair-semaphore.ts";
 import type { Storage, View } from "../../storage/storage.ts";
 import { findSnapshot } from "../find.ts";
 import { assertSnapshots } from "../snapshot.ts";
@@ -66,7 +65,7 @@ export function createDiffSnapshots(deps: Deps): DiffSnapshots {
   const limits = { ...LIMITS, ...deps.limits };
   const compare = createCompareInChild(deps);
   const answers = createAnswers(clock);
-  const places = new FairPlaces(AT_ONCE);
+  const semaphore = new FairSemaphore(AT_ONCE);
 
   return async (session, request, caller) => {
     assertSnapshots(storage);
@@ -79,14 +78,14 @@ export function createDiffSnapshots(deps: Deps): DiffSnapshots {
     const question = questionOf(points, request);
     const known = findKnown(question, points, request);
     if (known !== null) return known;
-    const leave = await places.take(shareKeyOf(session), call.signal);
+    const release = await semaphore.acquire(shareKeyOf(session), call.signal);
     try {
       const changes = points.from.name === points.to?.name ? [] : await look(session, points, request, call);
       const answer = { id: points.to === null ? randomToken(16) : idOf(question), question, changes };
       answers.keep(answer);
       return answer;
     } finally {
-      leave();
+      release();
     }
   };
 

@@ -1,0 +1,136 @@
+import type { Clock } from "@turnbox/core";
+import type { Logger } from "pino";
+import { inParallel } from "../async/in-parallel.ts";
+import type { Containers } from "../container/container.ts";
+import type { Health } from "../health/health.ts";
+import type { Expiry } from "../lifecycle/expire.ts";
+import type { Husks } from "../lifecycle/husk.ts";
+import type { Records } from "../record/records.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { Registry } from "../session/registry.ts";
+import type { Storage } from "../storage/storage.ts";
+import type { WarmPool } from "../warm/pool.ts";
+import { watchContainers } from "./container-watch.ts";
+import { watchStorage } from "./storage-watch.ts";
+
+interface Deps {
+  readonly registry: Registry;
+  readonly records: Records;
+  readonly storage: Storage;
+  readonly runtime: Runtime;
+  readonly containers: Containers;
+  readonly husks: Husks;
+  readonly expiry: Expiry;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** How often what needs no hurry is looked after. */
+  readonly intervalMs: number;
+  /** How long tool calls are known after their end, and how many of each session. */
+  readonly callRetention: { readonly ms: number; readonly perSession: number };
+  /** The results of calls and the receipts of requests, which have bounds of their own. */
+  readonly results: { tend(): Promise<void> };
+  readonly receiptBounds: { tend(): Promise<void> };
+  readonly dataSpace: { watch(signal: AbortSignal): Promise<void> };
+  /** Outputs of calls that are kept for a while. */
+  readonly outputs: { sweep(): Promise<void> };
+  readonly warm: Pick<WarmPool, "release">;
+  readonly health: Pick<Health, "noteStorage">;
+}
+
+const FORGET_EVERY_MS = 300_000;
+const EXPIRE_EVERY_MS = 1_000;
+/** A dead storage daemon takes every session with it, so it is looked for more often than the rest. */
+const STORAGE_EVERY_MS = 3_000;
+/** The death of a sandbox is to be noticed within a second. */
+const CONTAINERS_EVERY_MS = 500;
+const SWEEP_EVERY_MS = 60_000;
+/** How many sandboxes are taken up at once. */
+const LANES = 8;
+
+/** What a host does besides serving, until disposed. */
+export function startBackground(deps: Deps): AsyncDisposable {
+  const stop = new AbortController();
+  const options = { intervalMs: deps.intervalMs, signal: stop.signal };
+  const watch = { ...options, intervalMs: Math.min(deps.intervalMs, STORAGE_EVERY_MS) };
+  const work = Promise.all([
+    watchStorage(deps, watch),
+    watchContainers(deps, { intervalMs: CONTAINERS_EVERY_MS, signal: stop.signal }),
+    forget(deps, stop.signal),
+    thaw(deps, stop.signal),
+    collectHusks(deps, options),
+    expire(deps, stop.signal),
+    sweepOutputs(deps, stop.signal),
+    deps.dataSpace.watch(stop.signal),
+  ]);
+  return {
+    [Symbol.asyncDispose]: async () => {
+      stop.abort();
+      await work;
+      await deps.expiry.settled();
+      await deps.expiry.save().catch((err: unknown) => {
+        deps.log.warn({ err }, "how long sessions were idle is forgotten");
+      });
+    },
+  };
+}
+
+async function expire({ expiry, clock, log }: Deps, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await expiry.sweep({ signal }).catch((err: unknown) => {
+      log.error({ err }, "the times of sessions could not be looked at");
+    });
+    await clock.sleep(EXPIRE_EVERY_MS, { signal }).catch(() => undefined);
+  }
+}
+
+/** Removals collect husks as they free them; this finds those that a crash or a busy dataset left. */
+async function collectHusks(
+  { husks, clock }: Deps,
+  { intervalMs, signal }: { readonly intervalMs: number; readonly signal: AbortSignal },
+): Promise<void> {
+  while (!signal.aborted) {
+    await husks.collect({ signal });
+    await clock.sleep(intervalMs, { signal }).catch(() => undefined);
+  }
+}
+
+async function forget(deps: Deps, signal: AbortSignal): Promise<void> {
+  const { records, clock, log, callRetention } = deps;
+  const drop = async (): Promise<void> => {
+    const calls = { beforeMs: clock.nowMs() - callRetention.ms, keepPerSession: callRetention.perSession };
+    await records.call("forgetCalls", calls);
+    await deps.results.tend();
+    await deps.receiptBounds.tend();
+  };
+  while (!signal.aborted) {
+    await drop().catch((err: unknown) => {
+      log.error({ err }, "old answers could not be dropped");
+    });
+    await clock.sleep(FORGET_EVERY_MS, { signal }).catch(() => undefined);
+  }
+}
+
+async function sweepOutputs({ outputs, clock, log }: Deps, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await outputs.sweep().catch((err: unknown) => {
+      log.error({ err }, "old outputs could not be dropped");
+    });
+    await clock.sleep(SWEEP_EVERY_MS, { signal }).catch(() => undefined);
+  }
+}
+
+/**
+ * The freeze of a stop ends with the start: background processes go on before anybody calls. A container that is gone,
+ * as after a reboot, is replaced when it is needed and not before.
+ */
+async function thaw({ registry, runtime, containers, log }: Deps, signal: AbortSignal): Promise<void> {
+  await inParallel(registry.all(), LANES, async (session) => {
+    const { phase, container, id: sessionId } = session.row;
+    if (signal.aborted || phase.kind !== "active" || container === null) return;
+    try {
+      if ((await runtime.liveness(container, { signal })) === "paused") await containers.ensure(session, { signal });
+    } catch (err) {
+      log.warn({ err, sessionId }, "a sandbox could not be taken up again yet");
+    }
+  });
+}

@@ -1,0 +1,60 @@
+import { type Clock, SandboxError } from "@turnbox/core";
+import type { Logger } from "pino";
+import { inParallel } from "../async/in-parallel.ts";
+import type { Containers } from "../container/container.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { Registry } from "../session/registry.ts";
+
+interface Deps {
+  readonly registry: Registry;
+  readonly runtime: Runtime;
+  readonly containers: Containers;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** How many dead sandboxes are taken away at once. */
+const LANES = 8;
+/** What one look, removals included, may take. */
+const LOOK_TIMEOUT_MS = 30_000;
+
+/**
+ * Notices sandboxes that die, until aborted: their sessions begin a new generation, of which watchers are told, before
+ * anybody calls. Calls that ran in them have learned it by themselves.
+ */
+export async function watchContainers(
+  deps: Deps,
+  options: { readonly intervalMs: number; readonly signal: AbortSignal },
+): Promise<void> {
+  const { clock, log } = deps;
+  const isOver = (): boolean => options.signal.aborted;
+  while (!isOver()) {
+    await clock.sleep(options.intervalMs, { signal: options.signal }).catch(() => undefined);
+    if (isOver()) return;
+    const call = { signal: AbortSignal.any([options.signal, AbortSignal.timeout(LOOK_TIMEOUT_MS)]) };
+    await look(deps, call).catch((thrown: unknown) => {
+      if (!isOver()) log.error({ err: SandboxError.from(thrown) }, "a dead sandbox could not be taken away");
+    });
+  }
+}
+
+async function look(
+  { registry, runtime, containers, log }: Deps,
+  call: { readonly signal: AbortSignal },
+): Promise<void> {
+  const sessions = new Map(
+    registry.all().flatMap((session) => {
+      const id = containers.resident(session);
+      return id === undefined ? [] : [[id, session] as const];
+    }),
+  );
+  if (sessions.size === 0) return;
+  const dead = await runtime.findDead([...sessions.keys()], call);
+  await inParallel(dead, LANES, async (id) => {
+    const session = sessions.get(id);
+    // It may have been replaced while this looked.
+    if (session === undefined || containers.resident(session) !== id) return;
+    log.warn({ sessionId: session.row.id, container: id }, "a sandbox has died");
+    await containers.lose(session, id, call);
+  });
+}
