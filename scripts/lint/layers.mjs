@@ -15,13 +15,21 @@ const only =
 /** Nouns that hold a port, and which folders below them are adapters. A new folder is one until it is named as shared. */
 const ADAPTERS = {
   "sandbox-host": { storage: anyBut(), runtime: anyBut("execution"), network: only("netns", "fake", "none") },
-  orchestrator: { instance: anyBut(), store: anyBut(), control: only("node", "fleet", "direct", "cloud") },
+  orchestrator: { provisioner: anyBut(), store: anyBut(), control: anyBut() },
 };
+
+/** Nouns that are one adapter as a whole, of a port in another noun. */
+const ADAPTER_NOUNS = { orchestrator: ["host"] };
 
 /** Nouns that a port and its adapters serve, and so never know. */
 const ABOVE_PORTS = {
   "sandbox-host": { storage: ["session", "turn", "tool", "process"], runtime: ["session", "turn", "tool", "process"] },
-  orchestrator: { instance: ["control"], store: ["control"] },
+  orchestrator: {
+    control: ["fleet", "host", "provisioner", "store"],
+    provisioner: ["control", "fleet", "host", "store"],
+    store: ["control", "fleet", "host", "provisioner"],
+    host: ["fleet", "provisioner", "store"],
+  },
 };
 
 const MAY_DEPEND_ON = {
@@ -41,7 +49,7 @@ const PROTOCOL_EDGES = [
   /^core\/src\/error\/wire[^/]*\.ts$/,
   /^sandbox-host\/src\/rpc\//,
   /^orchestrator\/src\/rpc\//,
-  /^orchestrator\/src\/control\/node\//,
+  /^orchestrator\/src\/host\//,
 ];
 
 const isTest = (file) => /\.(test|suite)\.ts$/.test(file);
@@ -52,9 +60,16 @@ export function locate(file) {
   if (parts === null) return undefined;
   const [, owner, inner] = parts;
   const folders = inner.split("/").slice(0, -1);
-  const isAdapter = folders.length > 1 && ADAPTERS[owner]?.[folders[0]]?.(folders[1]) === true;
-  return { owner, inner, noun: folders[0], adapter: isAdapter ? `${folders[0]}/${folders[1]}` : undefined };
+  return { owner, inner, noun: folders[0], adapter: adapterOf(owner, folders) };
 }
+
+function adapterOf(owner, [noun, folder]) {
+  if (ADAPTER_NOUNS[owner]?.includes(noun)) return noun;
+  return folder !== undefined && ADAPTERS[owner]?.[noun]?.(folder) === true ? `${noun}/${folder}` : undefined;
+}
+
+/** What an adapter can be told is declared beside it and read where the configuration is. */
+const isSettingOf = (source, target) => source.inner === "config.ts" && target.inner.endsWith("-settings.ts");
 
 const layerOf = ({ owner, inner, noun }) => {
   if (owner !== "sandbox-host" && owner !== "orchestrator") return "noun";
@@ -67,7 +82,7 @@ const LAYERS = ["main", "compose", "rpc", "noun"];
 
 function judgeAdapter(source, { from, target }) {
   if (target.adapter === undefined || source.adapter === target.adapter) return undefined;
-  if (layerOf(source) === "compose") return undefined;
+  if (layerOf(source) === "compose" || isSettingOf(source, target)) return undefined;
   const forTests = isTest(from) && (target.adapter.endsWith("/fake") || source.noun === target.noun);
   return forTests ? undefined : `the adapter ${target.adapter} is named only in compose.ts`;
 }

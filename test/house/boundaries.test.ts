@@ -41,7 +41,7 @@ describe("the boundaries between folders", () => {
   it.each([
     ["a noun the edge", `${host}/session/create.ts`, "../rpc/convert.ts"],
     ["a noun the composition", `${host}/session/create.ts`, "../compose.ts"],
-    ["a noun main", `${fleet}/instance/launch.ts`, "../main.ts"],
+    ["a noun main", `${fleet}/provisioner/launch.ts`, "../main.ts"],
     ["rpc the composition", `${host}/rpc/session-service.ts`, "../compose.ts"],
     ["the composition main", `${fleet}/compose.ts`, "./main.ts"],
     ["a noun an adapter of storage", `${host}/turn/rollback.ts`, "../storage/zfs/zfs-storage.ts"],
@@ -50,11 +50,16 @@ describe("the boundaries between folders", () => {
     ["a port its own adapter", `${host}/storage/storage.ts`, "./local-disk/local-disk-storage.ts"],
     ["an adapter another one", `${host}/storage/zfs/zfs-storage.ts`, "../local-disk/copy.ts"],
     ["product code a fake", `${host}/session/create.ts`, "../storage/fake/fake-storage.ts"],
-    ["a noun a provisioner", `${fleet}/control/fleet/fleet-control.ts`, "../../instance/ec2/ec2-provisioner.ts"],
-    ["a noun a store", `${fleet}/instance/launch.ts`, "../store/sqlite/sqlite-store.ts"],
-    ["rpc the host client", `${fleet}/rpc/control-service.ts`, "../control/node/node-control.ts"],
+    ["a noun a provisioner", `${fleet}/fleet/fleet.ts`, "../provisioner/ec2/ec2-provisioner.ts"],
+    ["a noun a store", `${fleet}/provisioner/launch.ts`, "../store/sqlite/sqlite-store.ts"],
+    ["rpc the host client", `${fleet}/rpc/control-service.ts`, "../host/node-sandbox-control.ts"],
     ["a test of a noun a real adapter", `${host}/turn/rollback.test.ts`, "../storage/zfs/zfs-storage.ts"],
     ["a port the noun that uses it", `${host}/storage/storage.ts`, "../session/session.ts"],
+    ["a port the fleet that uses it", `${fleet}/control/sandbox-control.ts`, "../fleet/fleet.ts"],
+    ["the fleet the host client", `${fleet}/fleet/fleet.ts`, "../host/node-sandbox-control.ts"],
+    ["the host client the fleet", `${fleet}/host/node-sandbox-control.ts`, "../fleet/fleet.ts"],
+    ["the configuration more of an adapter than its settings", `${fleet}/config.ts`, "./provisioner/ec2/ec2-client.ts"],
+    ["a noun the settings of an adapter", `${fleet}/fleet/fleet.ts`, "../provisioner/ec2/ec2-settings.ts"],
     ["a noun the protocol", `${host}/session/create.ts`, "@turnbox/protocol/turnbox/host/v1/session_pb"],
     [
       "another file of core the protocol",
@@ -75,11 +80,14 @@ describe("the boundaries between folders", () => {
     ["main the composition", `${host}/main.ts`, "./compose.ts"],
     ["the composition an adapter", `${host}/compose.ts`, "./storage/zfs/zfs-storage.ts"],
     ["the composition rpc", `${fleet}/compose.ts`, "./rpc/control-service.ts"],
+    ["the composition the host client", `${fleet}/compose.ts`, "./host/node-sandbox-control.ts"],
+    ["the configuration the settings of an adapter", `${fleet}/config.ts`, "./provisioner/ec2/ec2-settings.ts"],
+    ["rpc the fleet", `${fleet}/rpc/fleet-service.ts`, "../fleet/fleet-view.ts"],
     ["rpc a noun", `${host}/rpc/session-service.ts`, "../session/create.ts"],
     ["rpc the protocol", `${host}/rpc/convert.ts`, "@turnbox/protocol/turnbox/host/v1/session_pb"],
     [
       "the host client the protocol",
-      `${fleet}/control/node/node-control.ts`,
+      `${fleet}/host/node-sandbox-control.ts`,
       "@turnbox/protocol/turnbox/host/v1/session_pb",
     ],
     [
@@ -95,7 +103,7 @@ describe("the boundaries between folders", () => {
     ["an adapter itself", `${host}/runtime/gvisor/exec/slot.ts`, "../control-socket.ts"],
     ["a contract test its adapter", `${host}/storage/zfs/zfs-storage.contract.test.ts`, "./zfs-storage.ts"],
     ["a test of a noun a fake", `${host}/session/create.test.ts`, "../storage/fake/fake-storage.ts"],
-    ["a service core", `${fleet}/instance/launch.ts`, "@turnbox/core"],
+    ["a service core", `${fleet}/provisioner/launch.ts`, "@turnbox/core"],
     ["an end-to-end test the client", "test/e2e/first.test.ts", "@turnbox/client"],
   ])("let %s in: %s from %s", async (_, file, specifier) => {
     expect(await objections(file, imports(specifier))).toEqual([]);

@@ -1,7 +1,7 @@
 import { SandboxError } from "@turnbox/core";
-import type { Fleet } from "../../packages/orchestrator/src/control/fleet/fleet.ts";
-import type { Action, Phase, Phases } from "../../packages/orchestrator/src/control/fleet/loop/phase.ts";
-import { PHASES } from "../../packages/orchestrator/src/control/fleet/loop/phases.ts";
+import type { Fleet } from "../../packages/orchestrator/src/fleet/fleet.ts";
+import type { Action, Phase, Phases } from "../../packages/orchestrator/src/fleet/loop/phase.ts";
+import { PHASES } from "../../packages/orchestrator/src/fleet/loop/phases.ts";
 import { type Parts, REAL_PARTS } from "./parts.ts";
 
 const withPhases = (phases: Partial<Phases>): Parts => ({ ...REAL_PARTS, phases: { ...PHASES, ...phases } });

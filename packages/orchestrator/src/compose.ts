@@ -27,18 +27,18 @@ import {
 import { NO_TRACING, type Tracing } from "@turnbox/core/trace";
 import { runEvery } from "./async/run-every.ts";
 import type { OrchestratorConfig } from "./config.ts";
-import { createFleet } from "./control/fleet/fleet.ts";
-import { fleetTags } from "./control/fleet/fleet-tags.ts";
-import type { InstanceRegistry } from "./control/fleet/instance-registry.ts";
-import type { FleetPolicy } from "./control/fleet/loop/phase.ts";
-import { PHASES } from "./control/fleet/loop/phases.ts";
-import { createHostTokens } from "./control/node/host-tokens.ts";
-import { createHostTransport } from "./control/node/host-transport.ts";
-import { createNodeSandboxControl } from "./control/node/node-sandbox-control.ts";
-import { keepLocalHosts, launchLocalHosts, localHostIds } from "./instance/local-process/local-hosts.ts";
-import { createLocalProcessProvisioner } from "./instance/local-process/local-process-provisioner.ts";
-import type { Provisioner } from "./instance/provisioner.ts";
-import { parseStaticHost } from "./instance/static-hosts.ts";
+import { createFleet } from "./fleet/fleet.ts";
+import { fleetTags } from "./fleet/registry/fleet-tags.ts";
+import type { InstanceRegistry } from "./fleet/registry/instance-registry.ts";
+import type { FleetPolicy } from "./fleet/loop/phase.ts";
+import { PHASES } from "./fleet/loop/phases.ts";
+import { createHostTokens } from "./host/host-tokens.ts";
+import { createHostTransport } from "./host/host-transport.ts";
+import { createNodeSandboxControl } from "./host/node-sandbox-control.ts";
+import { keepLocalHosts, launchLocalHosts, localHostIds } from "./provisioner/local-process/local-hosts.ts";
+import { createLocalProcessProvisioner } from "./provisioner/local-process/local-process-provisioner.ts";
+import type { Provisioner } from "./provisioner/provisioner.ts";
+import { parseStaticHost } from "./provisioner/static/static-settings.ts";
 import { registerFleetGauges } from "./metrics/fleet-gauges.ts";
 import { FLEET_METRICS } from "./metrics/fleet-metrics.ts";
 import { meterPorts } from "./metrics/meter-ports.ts";
@@ -313,11 +313,11 @@ async function createProvisioner(
         onChange,
       });
     case "static": {
-      const { createStaticProvisioner } = await import("./instance/static/static-provisioner.ts");
+      const { createStaticProvisioner } = await import("./provisioner/static/static-provisioner.ts");
       return createStaticProvisioner({ hosts: config.staticHosts.map(parseStaticHost), tags, clock });
     }
     case "ec2": {
-      const { createEc2ProvisionerFromConfig } = await import("./instance/ec2/ec2-provisioner-from-config.ts");
+      const { createEc2ProvisionerFromConfig } = await import("./provisioner/ec2/ec2-provisioner-from-config.ts");
       const publicKeyPem = keys.publicKey.export({ type: "spki", format: "pem" }).toString();
       return createEc2ProvisionerFromConfig({
         config,

@@ -1,5 +1,5 @@
 import type { Clock } from "@turnbox/core";
-import type { FleetChange, FleetInstance, FleetView } from "../instance/fleet-view.ts";
+import type { FleetChange, FleetInstance, FleetView } from "../fleet/fleet-view.ts";
 import type { FleetMetrics } from "./fleet-metrics.ts";
 
 /** What is under way with an instance, and since when. */

@@ -6,7 +6,7 @@ import {
   type WatchFleetResponse,
   WatchFleetResponseSchema,
 } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
-import type { FleetChange, FleetInstance, FleetView } from "../instance/fleet-view.ts";
+import type { FleetChange, FleetInstance, FleetView } from "../fleet/fleet-view.ts";
 import { toWireInstance } from "./convert-fleet.ts";
 
 /** How long a watch is silent before it says that it lives. */

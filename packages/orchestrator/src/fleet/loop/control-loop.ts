@@ -1,0 +1,154 @@
+import { type Clock, type Log, SandboxError } from "@turnbox/core";
+import type { Provisioner } from "../../provisioner/provisioner.ts";
+import type { Store } from "../../store/store.ts";
+import { type FleetMeter, NO_METER } from "../fleet-meter.ts";
+import type { InstanceRegistry } from "../registry/instance-registry.ts";
+import type { Executor } from "./executor.ts";
+import { createForecast } from "./forecast.ts";
+import type { Lead, Leadership } from "./leadership.ts";
+import type { Action, FleetPolicy, Phases, World } from "./phase.ts";
+
+export interface ControlLoopOptions {
+  readonly phases: Phases;
+  readonly policy: FleetPolicy;
+  readonly registry: InstanceRegistry;
+  readonly store: Store;
+  readonly provisioner: Pick<Provisioner, "capabilities" | "image">;
+  readonly leadership: Leadership;
+  readonly executor: Executor;
+  /** Serves creates of this replica that wait, as far as there is room, before demand is looked at. */
+  readonly settleDemand: (call: Call) => Promise<void>;
+  /** How long a machine takes from its launch to its first answer, about. */
+  readonly bootTimeMs: number;
+  readonly intervalMs: number;
+  readonly clock: Clock;
+  readonly logger: Log;
+  readonly meter?: FleetMeter;
+}
+
+interface Call {
+  readonly signal: AbortSignal;
+}
+
+/** Looks at the fleet and brings it to what is wanted, in every replica; only the one with the lease acts. */
+export interface ControlLoop {
+  /** One look, and what follows from it. */
+  tick(call: Call): Promise<void>;
+  /** The next look need not wait for its time. */
+  wake(): void;
+  /** Ticks at each interval and when woken, until the signal. */
+  run(call: Call): Promise<void>;
+}
+
+/** Between two looks, however often it is woken. */
+const LEAST_PAUSE_MS = 200;
+
+const ORDER = ["health", "recovery", "scaleUp", "scaleDown", "drain", "terminate", "strays"] as const;
+
+export function createControlLoop(options: ControlLoopOptions): ControlLoop {
+  const {
+    phases,
+    policy,
+    registry,
+    store,
+    provisioner,
+    leadership,
+    executor,
+    clock,
+    logger,
+    meter = NO_METER,
+  } = options;
+  const forecast = createForecast({ bootTimeMs: options.bootTimeMs });
+  let wakeUp = (): void => undefined;
+  let isWoken = false;
+
+  /** Whether it was woken since this was last asked. */
+  const takeWake = (): boolean => {
+    const was = isWoken;
+    isWoken = false;
+    return was;
+  };
+
+  const look = (waitingCreates: number, predictedInstances: number): World => ({
+    nowMs: clock.nowMs(),
+    policy,
+    capabilities: provisioner.capabilities,
+    instances: registry.sights((instanceId) => executor.terminateTries(instanceId)),
+    waitingCreates,
+    predictedInstances,
+    defaultImage: provisioner.image,
+  });
+
+  /** Writes down machines that carry the fleet's mark and are not on record. */
+  const adopt = async (lead: Lead): Promise<void> => {
+    for (const { row } of registry.sights(() => 0)) {
+      if (row.version > 0 || row.goal === "terminated") continue;
+      if ((await store.putInstance(row, lead)) === "put") registry.adoptRow({ ...row, version: 1 });
+    }
+  };
+
+  const act = async (lead: Lead): Promise<void> => {
+    await adopt(lead);
+    await options.settleDemand(lead);
+    const waiting = await store.waitingCreates(lead);
+    const predicted = forecast.next({ nowMs: clock.nowMs(), instances: registry.instances() });
+    const reports: Action[] = [];
+    for (const name of ORDER) {
+      lead.signal.throwIfAborted();
+      const actions = phases[name](look(waiting, predicted));
+      reports.push(...actions.filter((action) => action.kind === "report"));
+      await executor.execute(actions, lead);
+    }
+    executor.reconcileAdmission(lead);
+    tellPeople(reports);
+  };
+
+  const tellPeople = (reports: readonly Action[]): void => {
+    const notices = new Map(
+      reports.flatMap((report) => (report.kind === "report" ? [[report.instanceId, report.message] as const] : [])),
+    );
+    for (const { row } of registry.sights(() => 0)) {
+      const { instanceId } = row;
+      const message = notices.get(instanceId) ?? "";
+      if (registry.notice(instanceId, message) === "new")
+        logger.warn({ instanceId, message }, "an instance needs attention");
+    }
+  };
+
+  const tick = (call: Call): Promise<void> => meter.tick(() => round(call));
+
+  const round = async (call: Call): Promise<void> => {
+    const lead = await leadership.hold(call);
+    await registry.refresh(call);
+    if (lead === undefined) return;
+    try {
+      await act({ epoch: lead.epoch, signal: AbortSignal.any([lead.signal, call.signal]) });
+    } catch (error) {
+      if (SandboxError.from(error).reason === "EPOCH_STALE") leadership.lose();
+      if (!lead.signal.aborted) throw error;
+    }
+  };
+
+  return {
+    tick,
+    wake: () => {
+      isWoken = true;
+      wakeUp();
+    },
+    run: async ({ signal }) => {
+      const isOver = (): boolean => signal.aborted;
+      while (!isOver()) {
+        await tick({ signal }).catch((error: unknown) => {
+          if (!isOver()) logger.error({ err: SandboxError.from(error) }, "a look at the fleet failed");
+        });
+        await clock.sleep(LEAST_PAUSE_MS, { signal }).catch(() => undefined);
+        if (takeWake()) continue;
+        const nap = new AbortController();
+        wakeUp = () => {
+          nap.abort();
+        };
+        await clock.sleep(options.intervalMs, { signal: AbortSignal.any([signal, nap.signal]) }).catch(() => undefined);
+      }
+    },
+  };
+}
