@@ -1,6 +1,6 @@
 import type { Fleet } from "../../packages/orchestrator/src/fleet/fleet.ts";
 import type { Phases } from "../../packages/orchestrator/src/fleet/loop/phase.ts";
-import { PHASES } from "../../packages/orchestrator/src/fleet/loop/phases.ts";
+import { PHASES } from "../../packages/orchestrator/src/fleet/loop/phase-table.ts";
 import type { HostConnection } from "../../packages/orchestrator/src/control/host-connection.ts";
 import type { Provisioner } from "../../packages/orchestrator/src/provisioner/provisioner.ts";
 

@@ -9,7 +9,7 @@ import {
 } from "@turnbox/core";
 import { createFleet, type Fleet } from "../../packages/orchestrator/src/fleet/fleet.ts";
 import { fleetTags } from "../../packages/orchestrator/src/fleet/registry/fleet-tags.ts";
-import { PHASES } from "../../packages/orchestrator/src/fleet/loop/phases.ts";
+import { PHASES } from "../../packages/orchestrator/src/fleet/loop/phase-table.ts";
 import type { HostConnection } from "../../packages/orchestrator/src/control/host-connection.ts";
 import { createHostTokens } from "../../packages/orchestrator/src/host/host-tokens.ts";
 import { createNodeSandboxControl } from "../../packages/orchestrator/src/host/node-sandbox-control.ts";

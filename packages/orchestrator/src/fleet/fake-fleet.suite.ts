@@ -14,7 +14,7 @@ import type { SandboxControl } from "../control/sandbox-control.ts";
 import { createFleet, type Fleet, type FleetOptions } from "./fleet.ts";
 import { fleetTags } from "./registry/fleet-tags.ts";
 import type { FleetPolicy } from "./loop/phase.ts";
-import { PHASES } from "./loop/phases.ts";
+import { PHASES } from "./loop/phase-table.ts";
 
 /** A fleet over fake hosts, with everything a test may want to turn. Nothing of it runs by itself. */
 export interface FakeFleet extends Fleet {

@@ -204,4 +204,13 @@ describe("a fleet", () => {
     expect(during).toBe(5);
     expect(fleet.slots.promised("i-1").sessions).toBe(0);
   });
+
+  it("gives addresses of processes that mean the instance and not the caller's own machine (D26)", async () => {
+    await using fleet = await createFakeFleet({ instances: ["i-1"] });
+    const { sandboxId } = await fleet.control.createSandbox(REQUEST, CALL);
+    const launch = { sandboxId, idempotencyKey: "", binary: "web", args: [], env: {}, exposePort: 8080 };
+    const { processId, address } = await fleet.control.launchProcess(launch, CALL);
+    expect(address).toBe("i-1.test:8080");
+    expect(await fleet.control.getProcessStatus({ sandboxId, processId }, CALL)).toMatchObject({ address });
+  });
 });

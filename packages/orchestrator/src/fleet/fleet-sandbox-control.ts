@@ -1,7 +1,12 @@
 import { hasReason, SandboxError } from "@turnbox/core";
 import type { HostConnection } from "../control/host-connection.ts";
 import { reachableAddress } from "../control/reachable-address.ts";
-import { type ControlCall, type Sandbox, type SandboxControl, type SandboxProcess } from "../control/sandbox-control.ts";
+import {
+  type ControlCall,
+  type Sandbox,
+  type SandboxControl,
+  type SandboxProcess,
+} from "../control/sandbox-control.ts";
 import { askAll } from "./ask-all.ts";
 import { commonCapabilities } from "./common-capabilities.ts";
 import { type CreateSandboxOptions, createCreateSandbox } from "./create/create-sandbox.ts";
@@ -23,15 +28,15 @@ interface Route {
  * no map in between that could be lost.
  */
 export function createFleetSandboxControl(options: CreateSandboxOptions): SandboxControl {
-  const { registry, slots, store, reach, arrivals } = options;
+  const { registry, slots, store, wakeHost, awaitHosts } = options;
 
   /** What is asked of all hosts is asked of those that are on their way too. */
-  const allHere = (call: ControlCall): Promise<void> => arrivals(registry.instanceIds(), call);
+  const allHere = (call: ControlCall): Promise<void> => awaitHosts(registry.instanceIds(), call);
 
   const route = async (sandboxId: string, call: ControlCall): Promise<Route> => {
     const { instanceId, sessionId } = parseFleetId(sandboxId);
     try {
-      return { host: await reach(instanceId, call), instanceId, sessionId };
+      return { host: await wakeHost(instanceId, call), instanceId, sessionId };
     } catch (error) {
       if (!hasReason(error, "INSTANCE_NOT_FOUND")) throw error;
       throw new SandboxError("SANDBOX_NOT_FOUND", `there is no sandbox ${sandboxId}`, { cause: error });

@@ -4,19 +4,19 @@ import type { Provisioner } from "../provisioner/provisioner.ts";
 import type { Store } from "../store/store.ts";
 import type { HostConnection } from "../control/host-connection.ts";
 import type { SandboxControl } from "../control/sandbox-control.ts";
-import { createArrivals } from "./registry/arrivals.ts";
+import { createAwaitHosts } from "./registry/await-hosts.ts";
 import { CreateQueue } from "./create/create-queue.ts";
 import type { FleetMeter } from "./fleet-meter.ts";
 import { createFleetSandboxControl } from "./fleet-sandbox-control.ts";
-import { createHope } from "./create/hope.ts";
+import { createWaitingPolicy } from "./create/waiting-policy.ts";
 import { InstanceRegistry } from "./registry/instance-registry.ts";
 import { type ControlLoop, createControlLoop } from "./loop/control-loop.ts";
 import { createExecutor, type Executor } from "./loop/executor.ts";
 import { Leadership } from "./loop/leadership.ts";
 import type { FleetPolicy, Phases } from "./loop/phase.ts";
-import { createFleetOperations } from "./operations.ts";
+import { createFleetOperations } from "./fleet-operations.ts";
 import type { PlacementRules } from "./placement/placement.ts";
-import { createReach } from "./registry/reach.ts";
+import { createWakeHost } from "./registry/wake-host.ts";
 import { Slots } from "./placement/slots.ts";
 
 export interface FleetTimes {
@@ -82,7 +82,7 @@ export function createFleet(options: FleetOptions): Fleet {
   const queue = new CreateQueue({
     ...options,
     maxWaiting: options.maxWaitingCreates,
-    hopeless: createHope({ registry, capabilities, ...policy, bootTimeMs }),
+    whyNotWait: createWaitingPolicy({ registry, capabilities, ...policy, bootTimeMs }),
     retryAfterMs: RETRY_AFTER_MS,
     onDemand: wake,
   });
@@ -90,15 +90,21 @@ export function createFleet(options: FleetOptions): Fleet {
     queue.pumpSoon();
   });
   const { drainTimeoutMs } = policy;
-  const arrivals = createArrivals({ registry, clock });
-  const reach = createReach({ ...options, registry, arrivals, drainTimeoutMs, wakeTimeoutMs: times.wakeTimeoutMs });
+  const awaitHosts = createAwaitHosts({ registry, clock });
+  const wakeHost = createWakeHost({
+    ...options,
+    registry,
+    awaitHosts,
+    drainTimeoutMs,
+    wakeTimeoutMs: times.wakeTimeoutMs,
+  });
   const control = createFleetSandboxControl({
     ...options,
     registry,
-    arrivals,
+    awaitHosts,
     slots,
     queue,
-    reach,
+    wakeHost,
     createTimeoutMs: times.createTimeoutMs,
   });
   const leadership = new Leadership({ ...options, ttlMs: times.leaseTtlMs });

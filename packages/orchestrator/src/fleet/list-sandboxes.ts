@@ -1,7 +1,7 @@
 import { hasReason, invalidArgument, SandboxError } from "@turnbox/core";
 import type { Store } from "../store/store.ts";
 import type { ControlCall, ListSandboxesRequest, Sandbox, SandboxPage } from "../control/sandbox-control.ts";
-import type { Arrivals } from "./registry/arrivals.ts";
+import type { AwaitHosts } from "./registry/await-hosts.ts";
 import { formatFleetId } from "./fleet-id.ts";
 import type { InstanceRegistry } from "./registry/instance-registry.ts";
 
@@ -19,17 +19,17 @@ interface Cursor {
  */
 export function createListSandboxes({
   registry,
-  arrivals,
+  awaitHosts,
   store,
 }: {
   readonly registry: InstanceRegistry;
-  readonly arrivals: Arrivals;
+  readonly awaitHosts: AwaitHosts;
   readonly store: Store;
 }): ListSandboxes {
   return async (request, call) => {
     const start = request.pageToken === "" ? undefined : parseCursor(request.pageToken);
     const instanceIds = registry.instanceIds().filter((id) => start === undefined || id >= start.instanceId);
-    await arrivals(instanceIds, call);
+    await awaitHosts(instanceIds, call);
     const found: Sandbox[] = [];
     const unreachableInstances: string[] = [];
     for (const instanceId of instanceIds) {

@@ -7,7 +7,7 @@ export interface CreateQueueOptions {
   readonly holder: string;
   readonly maxWaiting: number;
   /** Why there is no use in waiting, given the time that the caller has; undefined where room may come. */
-  readonly hopeless: (leftMs: number) => string | undefined;
+  readonly whyNotWait: (leftMs: number) => string | undefined;
   /** After what time it is worth to ask again. */
   readonly retryAfterMs: number;
   readonly clock: Clock;
@@ -57,8 +57,8 @@ export class CreateQueue {
   /** Waits for a place. Leaves the queue when the signal aborts. */
   async wait<T>(waiter: Waiter<T>, { signal }: { readonly signal: AbortSignal }): Promise<T> {
     signal.throwIfAborted();
-    const { hopeless, maxWaiting, clock } = this.#options;
-    const why = this.#waiting.size >= maxWaiting ? "too many creates wait" : hopeless(waiter.leftMs);
+    const { whyNotWait, maxWaiting, clock } = this.#options;
+    const why = this.#waiting.size >= maxWaiting ? "too many creates wait" : whyNotWait(waiter.leftMs);
     if (why !== undefined) throw this.exhausted(`${waiter.message}; ${why}`);
     const over = new AbortController();
     const served = Promise.withResolvers<T>();

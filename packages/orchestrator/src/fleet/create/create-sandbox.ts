@@ -2,21 +2,21 @@ import { type Clock, createDeadline, hasReason, type Reason, SandboxError } from
 import type { Log } from "@turnbox/core";
 import type { SandboxRow, Store } from "../../store/store.ts";
 import type { ControlCall, CreatedSandbox, CreateSandboxRequest } from "../../control/sandbox-control.ts";
-import type { Arrivals } from "../registry/arrivals.ts";
+import type { AwaitHosts } from "../registry/await-hosts.ts";
 import { type CreateAttempt, isUnknown, type Own, takenOver } from "./create-attempt.ts";
 import { formatFleetId } from "../fleet-id.ts";
 import { idempotencyConflict } from "./idempotency-conflict.ts";
-import { createInterest, type Interest } from "./interest.ts";
+import { createSharedCall, type SharedCall } from "./shared-call.ts";
 import { hashPayload } from "./payload-hash.ts";
-import type { Reach } from "../registry/reach.ts";
+import type { WakeHost } from "../registry/wake-host.ts";
 import { createSettleCreate } from "./settle-create.ts";
 import type { SlotClaim } from "../placement/slots.ts";
-import { createTakePlace, demandOf, type Place, type TakePlaceOptions } from "./take-place.ts";
+import { createTakeSlot, demandOf, type TakenSlot, type TakeSlotOptions } from "./take-slot.ts";
 
-export interface CreateSandboxOptions extends TakePlaceOptions {
+export interface CreateSandboxOptions extends TakeSlotOptions {
   readonly store: Store;
-  readonly reach: Reach;
-  readonly arrivals: Arrivals;
+  readonly wakeHost: WakeHost;
+  readonly awaitHosts: AwaitHosts;
   readonly clock: Clock;
   readonly logger: Log;
   /** Ids that nobody guesses. */
@@ -31,7 +31,7 @@ export type CreateSandbox = (request: CreateSandboxRequest, call: ControlCall) =
 
 interface InFlight {
   readonly payloadHash: string;
-  readonly interest: Interest;
+  readonly interest: SharedCall;
   readonly result: Promise<CreatedSandbox>;
 }
 
@@ -62,7 +62,7 @@ const FULL: readonly Reason[] = ["MAX_SESSIONS_REACHED", "SESSION_LIMIT_REACHED"
  */
 export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbox {
   const { registry, store, slots, queue, clock, newSessionId, createTimeoutMs, shutdown } = options;
-  const takePlace = createTakePlace(options);
+  const takeSlot = createTakeSlot(options);
   const { settleOn, giveBack } = createSettleCreate(options);
   const inFlight = new Map<string, InFlight>();
 
@@ -174,7 +174,7 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
 
   /** Answers with why the last of the candidates refused where all did. */
   const tryCandidates = async (
-    { claim, candidates }: Place,
+    { claim, candidates }: TakenSlot,
     attempt: CreateAttempt,
   ): Promise<CreatedSandbox | { readonly refusal: SandboxError }> => {
     let refusal = new SandboxError("INTERNAL", "there was no candidate");
@@ -190,7 +190,7 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
     return { refusal };
   };
   /** Whether a host that got nothing of this is on its way again: then the create waits for it as for any room. */
-  const isBackSoon = async ({ reason }: SandboxError, { candidates }: Place, { call }: CreateAttempt) => {
+  const isBackSoon = async ({ reason }: SandboxError, { candidates }: TakenSlot, { call }: CreateAttempt) => {
     if (reason !== "HOST_UNREACHABLE") return false;
     await registry.sync(call).catch(() => undefined);
     return candidates.some((instanceId) => registry.isComing(instanceId));
@@ -198,7 +198,7 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
   const runFresh = async (attempt: CreateAttempt): Promise<CreatedSandbox> => {
     const signal = AbortSignal.any([attempt.wanted, attempt.call.signal]);
     for (let round = 1; ; round += 1) {
-      const taken = await takePlace(attempt, { signal });
+      const taken = await takeSlot(attempt, { signal });
       const outcome = await tryCandidates(taken, attempt);
       if (!("refusal" in outcome)) return outcome;
       if (!FULL.includes(outcome.refusal.reason) && !(await isBackSoon(outcome.refusal, taken, attempt)))
@@ -262,7 +262,7 @@ export function createCreateSandbox(options: CreateSandboxOptions): CreateSandbo
 
   return async (request, call) => {
     call.signal.throwIfAborted();
-    const interest = createInterest();
+    const interest = createSharedCall();
     const patienceMs = Math.max(0, Math.min(createTimeoutMs, call.timeoutMs ?? createTimeoutMs) - MARGIN_MS);
     const begin = (own: ControlCall) => ({
       request,

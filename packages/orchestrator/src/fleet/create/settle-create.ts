@@ -3,12 +3,12 @@ import type { Store } from "../../store/store.ts";
 import type { CreatedSandbox } from "../../control/sandbox-control.ts";
 import { type CreateAttempt, type Own, takenOver, unknownOutcome } from "./create-attempt.ts";
 import type { InstanceRegistry } from "../registry/instance-registry.ts";
-import type { Reach } from "../registry/reach.ts";
+import type { WakeHost } from "../registry/wake-host.ts";
 
 export interface SettleCreateOptions {
   readonly registry: InstanceRegistry;
   readonly store: Store;
-  readonly reach: Reach;
+  readonly wakeHost: WakeHost;
   readonly clock: Clock;
   readonly logger: Log;
 }
@@ -32,9 +32,9 @@ const AT_THE_DOOR: readonly Reason[] = [
   "UNAUTHENTICATED",
 ];
 
-export function createSettleCreate({ registry, store, reach, clock, logger }: SettleCreateOptions): SettleCreate {
+export function createSettleCreate({ registry, store, wakeHost, clock, logger }: SettleCreateOptions): SettleCreate {
   const askHost = async (instanceId: string, { request, sessionId, call }: CreateAttempt): Promise<CreatedSandbox> => {
-    const connection = await reach(instanceId, call);
+    const connection = await wakeHost(instanceId, call);
     const { name: _name, ...rest } = request;
     try {
       return await connection.createSandbox({ ...rest, sessionId, idempotencyKey: `create-${sessionId}` }, call);

@@ -43,7 +43,7 @@ export interface ControlLoop {
 /** Between two looks, however often it is woken. */
 const LEAST_PAUSE_MS = 200;
 
-const ORDER = ["health", "recovery", "scaleUp", "scaleDown", "drain", "terminate", "strays"] as const;
+const ORDER = ["health", "recovery", "scaleUp", "scaleDown", "drain", "terminate", "gc"] as const;
 
 export function createControlLoop(options: ControlLoopOptions): ControlLoop {
   const {
@@ -73,7 +73,7 @@ export function createControlLoop(options: ControlLoopOptions): ControlLoop {
     nowMs: clock.nowMs(),
     policy,
     capabilities: provisioner.capabilities,
-    instances: registry.sights((instanceId) => executor.terminateTries(instanceId)),
+    instances: registry.views((instanceId) => executor.terminateTries(instanceId)),
     waitingCreates,
     predictedInstances,
     defaultImage: provisioner.image,
@@ -81,7 +81,7 @@ export function createControlLoop(options: ControlLoopOptions): ControlLoop {
 
   /** Writes down machines that carry the fleet's mark and are not on record. */
   const adopt = async (lead: Lead): Promise<void> => {
-    for (const { row } of registry.sights(() => 0)) {
+    for (const { row } of registry.views(() => 0)) {
       if (row.version > 0 || row.goal === "terminated") continue;
       if ((await store.putInstance(row, lead)) === "put") registry.adoptRow({ ...row, version: 1 });
     }
@@ -107,7 +107,7 @@ export function createControlLoop(options: ControlLoopOptions): ControlLoop {
     const notices = new Map(
       reports.flatMap((report) => (report.kind === "report" ? [[report.instanceId, report.message] as const] : [])),
     );
-    for (const { row } of registry.sights(() => 0)) {
+    for (const { row } of registry.views(() => 0)) {
       const { instanceId } = row;
       const message = notices.get(instanceId) ?? "";
       if (registry.notice(instanceId, message) === "new")

@@ -1,7 +1,7 @@
 import type { DrainPlan } from "../../store/store.ts";
 import { begunDrain } from "../registry/drain-plan.ts";
-import type { Action, InstanceSight, Phase, World } from "./phase.ts";
-import { count, isBooting, isKept, isLeaving, isLost, isWell } from "./sight.ts";
+import type { Action, InstanceView, Phase, World } from "./phase.ts";
+import { count, isBooting, isKept, isLeaving, isLost, isWell } from "./instance-view.ts";
 
 /**
  * Brings drains on. Until the deadline sandboxes go on; then those that are left are paused, and their machine is stopped
@@ -9,25 +9,25 @@ import { count, isBooting, isKept, isLeaving, isLost, isWell } from "./sight.ts"
  * still holds sandboxes at its deadline.
  */
 export const drain: Phase = (world) => [
-  ...world.instances.flatMap((sight) => advance(sight, world)),
+  ...world.instances.flatMap((view) => advance(view, world)),
   ...beginNextRefresh(world),
 ];
 
-function advance(sight: InstanceSight, world: World): readonly Action[] {
-  const { row, machine } = sight;
+function advance(view: InstanceView, world: World): readonly Action[] {
+  const { row, machine } = view;
   const { instanceId } = row;
   if (row.goal === "stopped") return machine?.state === "running" ? [{ kind: "stop", instanceId }] : [];
   const plan = begunDrain(row);
   if (row.goal === "terminated" || plan === undefined || world.nowMs < plan.deadlineMs) return [];
-  return plan.sessions === "keep" && sight.sessions > 0 ? atDeadline(sight, plan, world) : [];
+  return plan.sessions === "keep" && view.sessions > 0 ? atDeadline(view, plan, world) : [];
 }
 
 /** At the deadline of a drain that keeps the sandboxes that are left. */
-function atDeadline(sight: InstanceSight, { reason }: DrainPlan, { capabilities }: World): readonly Action[] {
-  const { instanceId } = sight.row;
-  const left = `${String(sight.sessions)} sandboxes at the end of the drain`;
+function atDeadline(view: InstanceView, { reason }: DrainPlan, { capabilities }: World): readonly Action[] {
+  const { instanceId } = view.row;
+  const left = `${String(view.sessions)} sandboxes at the end of the drain`;
   if (reason === "health") return [{ kind: "report", instanceId, message: `ill for long, with ${left}` }];
-  if (!isWell(sight) && sight.health !== "unhealthy") {
+  if (!isWell(view) && view.health !== "unhealthy") {
     return [{ kind: "report", instanceId, message: `does not answer; it may hold ${left}` }];
   }
   if (reason === "refresh") {
@@ -62,5 +62,5 @@ function beginNextRefresh(world: World): readonly Action[] {
 
 /** Whether the fleet is smaller than its least number and will be larger soon. */
 const isToGrow = ({ instances, policy }: World): boolean =>
-  count(instances, (sight) => !isLeaving(sight) && !isLost(sight)) < policy.minInstances &&
+  count(instances, (view) => !isLeaving(view) && !isLost(view)) < policy.minInstances &&
   count(instances, isKept) < policy.maxInstances;

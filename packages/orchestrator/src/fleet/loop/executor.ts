@@ -4,7 +4,7 @@ import type { InstanceRow, Store } from "../../store/store.ts";
 import { isOpen } from "../registry/drain-plan.ts";
 import type { InstanceRegistry } from "../registry/instance-registry.ts";
 import type { Slots } from "../placement/slots.ts";
-import { closeAndList, pauseAll } from "./host-commands.ts";
+import { closeAndList, pauseAll } from "./pause-host.ts";
 import { Jobs } from "./jobs.ts";
 import { createLauncher } from "./launcher.ts";
 import type { Lead } from "./leadership.ts";

@@ -1,5 +1,5 @@
 import { begunDrain } from "../registry/drain-plan.ts";
-import type { Action, InstanceSight, Phase, World } from "./phase.ts";
+import type { Action, InstanceView, Phase, World } from "./phase.ts";
 
 /** How long before its maker takes a machine back its sandboxes are paused. */
 const INTERRUPTION_MARGIN_MS = 30_000;
@@ -8,10 +8,10 @@ const INTERRUPTION_MARGIN_MS = 30_000;
  * Keeps new sandboxes off hosts that are ill, silent or about to be taken back. An ill or silent one is only cordoned by
  * that: nothing ends because nobody answered.
  */
-export const health: Phase = (world) => world.instances.flatMap((sight) => judge(sight, world));
+export const health: Phase = (world) => world.instances.flatMap((view) => judge(view, world));
 
-function judge(sight: InstanceSight, { nowMs, policy }: World): readonly Action[] {
-  const { row, machine } = sight;
+function judge(view: InstanceView, { nowMs, policy }: World): readonly Action[] {
+  const { row, machine } = view;
   if (row.goal !== "running") return [];
   const { instanceId } = row;
   const drain = begunDrain(row);
@@ -21,7 +21,7 @@ function judge(sight: InstanceSight, { nowMs, policy }: World): readonly Action[
     const sessions = drain?.sessions ?? "keep";
     return [{ kind: "drain", instanceId, plan: { reason: "interruption", sinceMs: nowMs, deadlineMs, sessions } }];
   }
-  const isIll = row.everAnswered === "yes" && sight.badInRow >= policy.unhealthyThreshold;
+  const isIll = row.everAnswered === "yes" && view.badInRow >= policy.unhealthyThreshold;
   if (!isIll || drain !== undefined) return [];
   const deadlineMs = nowMs + policy.drainTimeoutMs;
   return [{ kind: "drain", instanceId, plan: { reason: "health", sinceMs: nowMs, deadlineMs, sessions: "keep" } }];

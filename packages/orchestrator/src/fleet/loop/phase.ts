@@ -19,7 +19,7 @@ export interface FleetPolicy {
 }
 
 /** One instance as the loop sees it at one moment. */
-export interface InstanceSight {
+export interface InstanceView {
   readonly row: InstanceRow;
   /** Undefined where the maker's list does not have it: that is no proof of its end. */
   readonly machine:
@@ -48,7 +48,7 @@ export interface World {
   readonly nowMs: number;
   readonly policy: FleetPolicy;
   readonly capabilities: ProvisionerCapabilities;
-  readonly instances: readonly InstanceSight[];
+  readonly instances: readonly InstanceView[];
   /** Creates that wait for room. */
   readonly waitingCreates: number;
   /** Instances that the creates of the last minutes would fill while one boots. */
@@ -83,7 +83,7 @@ export interface Phases {
   readonly scaleDown: Phase;
   readonly drain: Phase;
   readonly terminate: Phase;
-  readonly strays: Phase;
+  readonly gc: Phase;
 }
 
 export type { DrainPlan, DrainReason };

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@jest/globals";
 import type { DrainReason } from "../../store/store.ts";
 import { recovery } from "./recovery.ts";
-import { plan, sight, world } from "./world.suite.ts";
+import { plan, view, world } from "./world.suite.ts";
 
-const drained = (reason: DrainReason, goodInRow: number) => sight("a", { goodInRow, row: { drain: plan({ reason }) } });
+const drained = (reason: DrainReason, goodInRow: number) => view("a", { goodInRow, row: { drain: plan({ reason }) } });
 const stopped = { state: "stopped", launchedAtMs: 0, interruption: undefined } as const;
 
 describe("the recovery phase", () => {
@@ -17,9 +17,9 @@ describe("the recovery phase", () => {
   });
 
   it("starts a machine that should run, and none that should not or cannot", () => {
-    expect(recovery(world([sight("a", { machine: stopped })]))).toEqual([{ kind: "start", instanceId: "a" }]);
-    expect(recovery(world([sight("a", { machine: stopped, row: { goal: "stopped" } })]))).toEqual([]);
+    expect(recovery(world([view("a", { machine: stopped })]))).toEqual([{ kind: "start", instanceId: "a" }]);
+    expect(recovery(world([view("a", { machine: stopped, row: { goal: "stopped" } })]))).toEqual([]);
     const capabilities = { launch: "supported", stopStart: "unsupported" } as const;
-    expect(recovery(world([sight("a", { machine: stopped })], { capabilities }))).toEqual([]);
+    expect(recovery(world([view("a", { machine: stopped })], { capabilities }))).toEqual([]);
   });
 });

@@ -1,14 +1,14 @@
 import { begunDrain } from "../registry/drain-plan.ts";
-import type { Action, InstanceSight, Phase, World } from "./phase.ts";
+import type { Action, InstanceView, Phase, World } from "./phase.ts";
 
 /**
  * Takes hosts back that have become well again, and starts machines that should run and do not. A drain for any reason
  * but health goes on.
  */
-export const recovery: Phase = (world) => world.instances.flatMap((sight) => recover(sight, world));
+export const recovery: Phase = (world) => world.instances.flatMap((view) => recover(view, world));
 
-function recover(sight: InstanceSight, { policy, capabilities }: World): readonly Action[] {
-  const { row, machine, goodInRow } = sight;
+function recover(view: InstanceView, { policy, capabilities }: World): readonly Action[] {
+  const { row, machine, goodInRow } = view;
   if (row.goal !== "running") return [];
   const { instanceId } = row;
   const drain = begunDrain(row);

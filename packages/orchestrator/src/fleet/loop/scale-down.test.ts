@@ -1,15 +1,15 @@
 import { describe, expect, it } from "@jest/globals";
-import type { InstanceSight } from "./phase.ts";
+import type { InstanceView } from "./phase.ts";
 import { scaleDown } from "./scale-down.ts";
-import { booting, NOW_MS, plan, sight, silent, type WorldChanges, world } from "./world.suite.ts";
+import { booting, NOW_MS, plan, view, silent, type WorldChanges, world } from "./world.suite.ts";
 
-const idle = (instanceId: string, forMs = 60_000, more: Parameters<typeof sight>[1] = {}) =>
-  sight(instanceId, { idleSinceMs: NOW_MS - forMs, ...more });
-const leaving = (instances: readonly InstanceSight[], changes: WorldChanges = {}) =>
+const idle = (instanceId: string, forMs = 60_000, more: Parameters<typeof view>[1] = {}) =>
+  view(instanceId, { idleSinceMs: NOW_MS - forMs, ...more });
+const leaving = (instances: readonly InstanceView[], changes: WorldChanges = {}) =>
   scaleDown(world(instances, changes)).map((action) => ("instanceId" in action ? action.instanceId : action.kind));
 
 describe("the scale-down phase", () => {
-  it.each<[string, readonly string[], readonly InstanceSight[], WorldChanges]>([
+  it.each<[string, readonly string[], readonly InstanceView[], WorldChanges]>([
     ["the longest idle first", ["b", "a"], [idle("a"), idle("b", 90_000)], {}],
     ["none that is idle for too short a time", [], [idle("a", 59_000)], {}],
     ["none below the least number", ["b"], [idle("a"), idle("b", 90_000)], { policy: { minInstances: 1 } }],
@@ -35,7 +35,7 @@ describe("the scale-down phase", () => {
     [
       "no more while those beyond the most leave",
       [],
-      [idle("a", 10), sight("b", { row: { drain: plan({ reason: "scale_down" }) } })],
+      [idle("a", 10), view("b", { row: { drain: plan({ reason: "scale_down" }) } })],
       { policy: { maxInstances: 1, warmPoolTarget: 1 } },
     ],
   ])("gives back %s", (_what, expected, instances, changes) => {

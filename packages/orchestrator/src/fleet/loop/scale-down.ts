@@ -1,5 +1,5 @@
 import type { Action, Phase, World } from "./phase.ts";
-import { count, isLeaving, isServing, isWarm } from "./sight.ts";
+import { count, isLeaving, isServing, isWarm } from "./instance-view.ts";
 
 /**
  * Gives back machines that have long been empty, as long as enough warm ones and enough at all remain. Where there are
@@ -9,13 +9,13 @@ export const scaleDown: Phase = (world) => {
   const { instances, policy, capabilities, waitingCreates, nowMs } = world;
   if (capabilities.launch === "unsupported" || waitingCreates > 0) return [];
   const warm = instances.filter(isWarm).sort((a, b) => a.idleSinceMs - b.idleSinceMs);
-  const idle = count(warm, (sight) => nowMs - sight.idleSinceMs >= policy.idleCooldownMs);
+  const idle = count(warm, (view) => nowMs - view.idleSinceMs >= policy.idleCooldownMs);
   const surplus = warm.length - Math.max(policy.warmPoolTarget, world.predictedInstances);
   const spare = count(instances, isServing) - policy.minInstances;
-  const excess = count(instances, (sight) => !isLeaving(sight)) - policy.maxInstances;
+  const excess = count(instances, (view) => !isLeaving(view)) - policy.maxInstances;
   const leaving = Math.min(Math.max(Math.min(surplus, idle), excess), spare);
   // The longest idle come first, so the idle ones are the head of the warm ones.
-  return warm.slice(0, Math.max(0, leaving)).map((sight) => giveBack(sight.row.instanceId, world));
+  return warm.slice(0, Math.max(0, leaving)).map((view) => giveBack(view.row.instanceId, world));
 };
 
 function giveBack(instanceId: string, { nowMs, policy }: World): Action {

@@ -1,28 +1,28 @@
 import { describe, expect, it } from "@jest/globals";
-import type { InstanceSight } from "./phase.ts";
+import type { InstanceView } from "./phase.ts";
 import { scaleUp } from "./scale-up.ts";
-import { booting, plan, sight, silent, type WorldChanges, world } from "./world.suite.ts";
+import { booting, plan, view, silent, type WorldChanges, world } from "./world.suite.ts";
 
-const launches = (instances: readonly InstanceSight[], changes: WorldChanges = {}): number =>
+const launches = (instances: readonly InstanceView[], changes: WorldChanges = {}): number =>
   scaleUp(world(instances, changes)).length;
-const busy = (instanceId: string) => sight(instanceId, { sessions: 5 });
-const lost = (instanceId: string) => sight(instanceId, { ...silent, machine: undefined, missedLists: 3 });
+const busy = (instanceId: string) => view(instanceId, { sessions: 5 });
+const lost = (instanceId: string) => view(instanceId, { ...silent, machine: undefined, missedLists: 3 });
 
 describe("the scale-up phase", () => {
-  it.each<[string, number, readonly InstanceSight[], WorldChanges]>([
+  it.each<[string, number, readonly InstanceView[], WorldChanges]>([
     ["nothing where nothing is wanted", 0, [], {}],
     ["up to the least number (D32)", 2, [], { policy: { minInstances: 2 } }],
     ["no more than the least number lacks", 1, [busy("a")], { policy: { minInstances: 2 } }],
     [
       "for the least number when one leaves",
       1,
-      [sight("a", { row: { drain: plan() } })],
+      [view("a", { row: { drain: plan() } })],
       { policy: { minInstances: 1 } },
     ],
     [
       "not for one that is only ill",
       0,
-      [sight("a", { row: { drain: plan({ reason: "health" }) } })],
+      [view("a", { row: { drain: plan({ reason: "health" }) } })],
       { policy: { minInstances: 1 } },
     ],
     ["for one that its maker lists no more", 1, [lost("a")], { policy: { minInstances: 1 } }],
@@ -31,10 +31,10 @@ describe("the scale-up phase", () => {
     [
       "warm ones beside cordoned ones",
       1,
-      [sight("a", { row: { admission: "cordoned" } })],
+      [view("a", { row: { admission: "cordoned" } })],
       { policy: { warmPoolTarget: 1 } },
     ],
-    ["warm ones beside silent ones", 1, [sight("a", silent)], { policy: { warmPoolTarget: 1 } }],
+    ["warm ones beside silent ones", 1, [view("a", silent)], { policy: { warmPoolTarget: 1 } }],
     ["what fast growth will fill", 3, [busy("a")], { predictedInstances: 3 }],
     ["one for all creates that wait", 1, [busy("a")], { waitingCreates: 100 }],
     ["none for creates that wait where one boots (D28)", 0, [busy("a"), booting("b")], { waitingCreates: 100 }],

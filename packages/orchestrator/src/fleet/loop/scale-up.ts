@@ -1,11 +1,11 @@
 import type { Action, Phase, World } from "./phase.ts";
-import { count, isBooting, isEnded, isKept, isLeaving, isLost, isWarm } from "./sight.ts";
+import { count, isBooting, isEnded, isKept, isLeaving, isLost, isWarm } from "./instance-view.ts";
 
 /** Launches what is missing. Machines that boot count as if they were there, so a slow boot launches nothing more. */
 export const scaleUp: Phase = (world) => {
   const { instances, policy, capabilities, defaultImage } = world;
   if (capabilities.launch === "unsupported") return [];
-  const room = policy.maxInstances - count(instances, (sight) => isKept(sight) && !isEnded(sight));
+  const room = policy.maxInstances - count(instances, (view) => isKept(view) && !isEnded(view));
   const provisions = policy.maxConcurrentProvisions - count(instances, isBooting);
   const { wanted, why } = lacking(world);
   const launches = Math.max(0, Math.min(wanted, room, provisions));
@@ -16,7 +16,7 @@ function lacking(world: World): { readonly wanted: number; readonly why: string 
   const { instances, policy, waitingCreates, predictedInstances } = world;
   const booting = count(instances, isBooting);
   const warm = count(instances, isWarm) + booting;
-  const staying = count(instances, (sight) => !isLeaving(sight) && !isLost(sight));
+  const staying = count(instances, (view) => !isLeaving(view) && !isLost(view));
   const needs = [
     { wanted: waitingCreates > 0 ? 1 - warm : 0, why: "creates wait for room" },
     { wanted: policy.minInstances - staying, why: "fewer instances than the least" },

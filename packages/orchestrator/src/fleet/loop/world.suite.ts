@@ -1,5 +1,5 @@
 import type { DrainPlan, InstanceRow } from "../../store/store.ts";
-import type { InstanceSight, World } from "./phase.ts";
+import type { InstanceView, World } from "./phase.ts";
 
 export const NOW_MS = 10_000_000;
 
@@ -12,10 +12,10 @@ export const plan = (changes: Partial<DrainPlan> = {}): DrainPlan => ({
 });
 
 /** A ready, empty instance that has long been up; `row` and the rest override parts of it. */
-export function sight(
+export function view(
   instanceId: string,
-  { row, ...changes }: Partial<Omit<InstanceSight, "row">> & { readonly row?: Partial<InstanceRow> } = {},
-): InstanceSight {
+  { row, ...changes }: Partial<Omit<InstanceView, "row">> & { readonly row?: Partial<InstanceRow> } = {},
+): InstanceView {
   return {
     row: {
       instanceId,
@@ -43,8 +43,8 @@ export function sight(
 }
 
 /** A machine that was launched a second ago and has not answered yet. */
-export const booting = (instanceId: string): InstanceSight =>
-  sight(instanceId, {
+export const booting = (instanceId: string): InstanceView =>
+  view(instanceId, {
     row: { everAnswered: "no", createdAtMs: NOW_MS - 1000 },
     machine: { state: "pending", launchedAtMs: NOW_MS - 1000, interruption: undefined },
     answered: "no",
@@ -55,7 +55,7 @@ export const booting = (instanceId: string): InstanceSight =>
 /** A host that does not answer any more. */
 export const silent = { health: "unknown", goodInRow: 0, badInRow: 5 } as const;
 
-export function world(instances: readonly InstanceSight[], changes: WorldChanges = {}): World {
+export function world(instances: readonly InstanceView[], changes: WorldChanges = {}): World {
   const { policy, ...rest } = changes;
   return {
     nowMs: NOW_MS,

@@ -3,7 +3,7 @@ import type { Machine, MachineState } from "../../provisioner/provisioner.ts";
 import type { InstanceRow } from "../../store/store.ts";
 import type { HostConnection, HostReport } from "../../control/host-connection.ts";
 import { begunDrain, isOpen } from "./drain-plan.ts";
-import type { InstanceSight } from "../loop/phase.ts";
+import type { InstanceView } from "../loop/phase.ts";
 import type { PlacementInstance } from "../placement/placement.ts";
 import type { Promised } from "../placement/slots.ts";
 
@@ -137,7 +137,7 @@ export function toFleetInstance(entry: Entry): FleetInstance {
 }
 
 /** One that has answered before and says nothing now may hold a sandbox, so it counts as if it did. */
-export function toSight(entry: Entry, promised: Promised, terminateTries: number): InstanceSight {
+export function toView(entry: Entry, promised: Promised, terminateTries: number): InstanceView {
   const { machine, row, report } = entry;
   const reported = report?.sessionCount ?? (row.everAnswered === "yes" ? 1 : 0);
   return {

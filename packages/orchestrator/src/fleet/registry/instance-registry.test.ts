@@ -115,7 +115,7 @@ describe("InstanceRegistry", () => {
     const claim = fleet.slots.claim("i-1", { cpus: 1, memoryBytes: 0, diskBytes: 0 });
     await fleet.registry.refresh(CALL);
     expect(only([...fleet.registry.placementView()]).sessions.used).toBe(1);
-    expect(only(fleet.registry.sights(() => 0)).sessions).toBe(1);
+    expect(only(fleet.registry.views(() => 0)).sessions).toBe(1);
     claim[Symbol.dispose]();
     expect(only([...fleet.registry.placementView()]).sessions.used).toBe(0);
   });

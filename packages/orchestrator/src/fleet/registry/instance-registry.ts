@@ -7,8 +7,8 @@ import type { InstanceRow, Store } from "../../store/store.ts";
 import type { HostConnection, HostReport } from "../../control/host-connection.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { fleetTags, isOwn } from "./fleet-tags.ts";
-import { type Entry, toFleetInstance, toPlacement, toSight, UNHEARD, unwrittenRow } from "./instance-entry.ts";
-import type { InstanceSight } from "../loop/phase.ts";
+import { type Entry, toFleetInstance, toPlacement, toView, UNHEARD, unwrittenRow } from "./instance-entry.ts";
+import type { InstanceView } from "../loop/phase.ts";
 import type { PlacementInstance } from "../placement/placement.ts";
 import type { Slots } from "../placement/slots.ts";
 
@@ -151,10 +151,10 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
     return this.#placements.values();
   }
 
-  sights(terminateTries: (instanceId: string) => number): readonly InstanceSight[] {
+  views(terminateTries: (instanceId: string) => number): readonly InstanceView[] {
     return [...this.#entries.values()].map((entry) => {
       const { instanceId } = entry.row;
-      return toSight(entry, this.#options.slots.promised(instanceId), terminateTries(instanceId));
+      return toView(entry, this.#options.slots.promised(instanceId), terminateTries(instanceId));
     });
   }
 

@@ -6,14 +6,14 @@ import { type Ec2Options, INSTANCE_TAG } from "./ec2-options.ts";
 import { readInterruptions } from "./interruptions.ts";
 import { type Seen, seenOf } from "./machine-of.ts";
 import { allPages } from "./pages.ts";
-import type { Sightings } from "./sightings.ts";
+import type { Ec2Cache } from "./ec2-cache.ts";
 
 interface Call {
   readonly signal: AbortSignal;
 }
 
-/** What a look at the fleet found. */
-export interface FleetSight {
+/** What EC2 and the cache know of the machines of the fleet. */
+export interface FleetListing {
   readonly machines: readonly Machine[];
   /** EC2's ids of machines that it shows as alive although their end was accepted. */
   readonly revived: readonly string[];
@@ -22,24 +22,24 @@ export interface FleetSight {
 /** Reads what EC2 says about the fleet's machines. Every question carries the fleet's marks. */
 export class Ec2Fleet {
   readonly #options: Ec2Options;
-  readonly #sightings: Sightings;
+  readonly #cache: Ec2Cache;
   #interruptions: ReadonlyMap<string, Interruption> = new Map();
 
-  constructor(options: Ec2Options, sightings: Sightings) {
+  constructor(options: Ec2Options, cache: Ec2Cache) {
     if (Object.keys(options.tags).length === 0) {
       throw invalidArgument("tags", "must name the fleet: no tags would mean every machine");
     }
     this.#options = options;
-    this.#sightings = sightings;
+    this.#cache = cache;
   }
 
   /** All machines that carry the tags as well as the fleet's own. */
-  async list(tags: Tags, call: Call): Promise<FleetSight> {
+  async list(tags: Tags, call: Call): Promise<FleetListing> {
     const instances = await this.#instances(this.#filters(tags), call);
     const groups = this.#byInstance(instances);
     if (groups.size > 0) await this.#lookForInterruptions(call);
     const shown = [...groups.values()].map((group) => this.#take(group));
-    const hidden = this.#sightings
+    const hidden = this.#cache
       .unseen(new Set(groups.keys()))
       .filter((machine) => Object.entries(tags).every(([key, value]) => machine.tags[key] === value));
     return {
@@ -51,7 +51,7 @@ export class Ec2Fleet {
   /** One machine, or undefined where there is none. */
   async find(instanceId: string, call: Call): Promise<Machine | undefined> {
     const group = await this.seen(instanceId, call);
-    return group.length === 0 ? this.#sightings.unseenOne(instanceId) : this.#take(group).machine;
+    return group.length === 0 ? this.#cache.unseenOne(instanceId) : this.#take(group).machine;
   }
 
   /** All that EC2 shows under an id of the fleet, the one that counts first. */
@@ -75,13 +75,13 @@ export class Ec2Fleet {
   #take(group: readonly Seen[]): { readonly machine: Machine; readonly revived: readonly string[] } {
     const [first, ...others] = group as [Seen, ...Seen[]];
     const alive = others.filter(({ machine }) => machine.state !== "terminated").map(({ ec2Id }) => ec2Id);
-    const told = this.#sightings.see(first);
+    const told = this.#cache.see(first);
     const machine = {
       ...told,
       interruption: this.#interruptions.get(first.ec2Id),
       problem: alive.length === 0 ? told.problem : `EC2 also has ${alive.join(", ")} under this id`,
     };
-    return { machine, revived: this.#sightings.isRevived(first) ? [first.ec2Id] : [] };
+    return { machine, revived: this.#cache.isRevived(first) ? [first.ec2Id] : [] };
   }
 
   /** By the fleet's ids; where one has several machines, the one that lives and was first comes first. */

@@ -19,9 +19,9 @@ import { backoffMs } from "./backoff.ts";
 import { classify, sandboxErrorOf } from "./ec2-error.ts";
 import { Ec2Fleet } from "./ec2-fleet.ts";
 import { type Ec2Options, GRACE_MS, LAUNCH_PATIENCE_MS } from "./ec2-options.ts";
-import { Lanes } from "./lanes.ts";
+import { KeyedMutex } from "../../async/keyed-mutex.ts";
 import { type LaunchProgress, launchMachine } from "./launch-machine.ts";
-import { Sightings } from "./sightings.ts";
+import { Ec2Cache } from "./ec2-cache.ts";
 
 interface Call {
   readonly signal: AbortSignal;
@@ -40,9 +40,9 @@ class Ec2Provisioner implements Provisioner {
   readonly capabilities: Provisioner["capabilities"];
   readonly image: string;
   readonly #options: Ec2Options;
-  readonly #sightings: Sightings;
+  readonly #cache: Ec2Cache;
   readonly #fleet: Ec2Fleet;
-  readonly #lanes = new Lanes();
+  readonly #mutex = new KeyedMutex();
   readonly #launching = new Map<string, Promise<Machine>>();
   readonly #progress = new Map<string, LaunchProgress>();
   readonly #lifetime = new AbortController();
@@ -50,8 +50,8 @@ class Ec2Provisioner implements Provisioner {
   constructor(options: Ec2Options) {
     checkHardware(options);
     this.#options = options;
-    this.#sightings = new Sightings({ clock: options.clock, graceMs: options.graceMs ?? GRACE_MS });
-    this.#fleet = new Ec2Fleet(options, this.#sightings);
+    this.#cache = new Ec2Cache({ clock: options.clock, graceMs: options.graceMs ?? GRACE_MS });
+    this.#fleet = new Ec2Fleet(options, this.#cache);
     this.image = options.hardware.image;
     this.capabilities = {
       launch: "supported",
@@ -66,7 +66,7 @@ class Ec2Provisioner implements Provisioner {
     const tags = this.#merged(spec.tags);
     if (tags === undefined) throw invalidArgument("tags", "must not contradict those of the fleet");
     const joined =
-      this.#launching.get(instanceId) ?? this.#lanes.run(instanceId, () => this.#launch({ ...spec, tags }));
+      this.#launching.get(instanceId) ?? this.#mutex.run(instanceId, () => this.#launch({ ...spec, tags }));
     this.#launching.set(instanceId, joined);
     const forget = (): void => {
       if (this.#launching.get(instanceId) === joined) this.#launching.delete(instanceId);
@@ -97,7 +97,7 @@ class Ec2Provisioner implements Provisioner {
   async terminate(instanceId: string, call: Call): Promise<void> {
     call.signal.throwIfAborted();
     await whileWanted(
-      this.#lanes.run(instanceId, () => this.#terminate(instanceId, call)),
+      this.#mutex.run(instanceId, () => this.#terminate(instanceId, call)),
       call.signal,
     );
   }
@@ -112,7 +112,7 @@ class Ec2Provisioner implements Provisioner {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#lifetime.abort(new SandboxError("SHUTTING_DOWN", "the orchestrator is stopping"));
-    await this.#lanes.settled();
+    await this.#mutex.settled();
     this.#options.client.destroy();
   }
 
@@ -165,19 +165,19 @@ class Ec2Provisioner implements Provisioner {
   async #terminate(instanceId: string, call: Call): Promise<void> {
     this.#progress.delete(instanceId);
     const shown = (await this.#fleet.seen(instanceId, call)).filter(({ machine }) => machine.state !== "terminated");
-    const known = this.#sightings.ec2IdOf(instanceId);
+    const known = this.#cache.ec2IdOf(instanceId);
     const ec2Ids = new Set([...shown.map(({ ec2Id }) => ec2Id), ...(known === undefined ? [] : [known])]);
-    if (shown[0] !== undefined) this.#sightings.see(shown[0]);
+    if (shown[0] !== undefined) this.#cache.see(shown[0]);
     for (const ec2Id of ec2Ids) {
       const answer = await this.#untilKnown(instanceId, call, async () => {
         await this.#options.client.send(new TerminateInstancesCommand({ InstanceIds: [ec2Id] }), {
           abortSignal: call.signal,
         });
       });
-      if (answer === "done") this.#sightings.ordered(instanceId, "terminating");
-      else this.#sightings.endedUnseen(instanceId);
+      if (answer === "done") this.#cache.ordered(instanceId, "terminating");
+      else this.#cache.endedUnseen(instanceId);
     }
-    if (ec2Ids.size === 0) this.#sightings.endedUnseen(instanceId);
+    if (ec2Ids.size === 0) this.#cache.endedUnseen(instanceId);
   }
 
   /** What EC2 shows as alive after it accepted the end is asked for again; the next look does so too. */
@@ -197,18 +197,18 @@ class Ec2Provisioner implements Provisioner {
       throw new SandboxError("UNIMPLEMENTED", "spot machines cannot be stopped and started");
     }
     return await whileWanted(
-      this.#lanes.run(instanceId, () => this.#switchInLane(instanceId, to, call)),
+      this.#mutex.run(instanceId, () => this.#switchAlone(instanceId, to, call)),
       call.signal,
     );
   }
 
-  async #switchInLane(instanceId: string, to: "stopping" | "pending", call: Call): Promise<Machine> {
+  async #switchAlone(instanceId: string, to: "stopping" | "pending", call: Call): Promise<Machine> {
     const { client } = this.#options;
     const already: readonly MachineState[] = to === "pending" ? ["pending", "running"] : ["stopping", "stopped"];
     const machine = mustLive(
       to === "pending" ? await this.#settled(instanceId, call) : await this.describe(instanceId, call),
     );
-    const ec2Id = this.#sightings.ec2IdOf(instanceId);
+    const ec2Id = this.#cache.ec2IdOf(instanceId);
     if (already.includes(machine.state) || ec2Id === undefined) return machine;
     const answer = await this.#untilKnown(instanceId, call, async () => {
       const input = { InstanceIds: [ec2Id] };
@@ -217,7 +217,7 @@ class Ec2Provisioner implements Provisioner {
       else await client.send(new StopInstancesCommand(input), options);
     });
     if (answer === "gone") throw new SandboxError("INSTANCE_NOT_FOUND", `EC2 does not know ${instanceId} any more`);
-    return this.#sightings.ordered(instanceId, to) ?? machine;
+    return this.#cache.ordered(instanceId, to) ?? machine;
   }
 
   /** The machine once it is no longer on its way to a stop: before that EC2 does not start it. */
@@ -239,7 +239,7 @@ class Ec2Provisioner implements Provisioner {
       } catch (error) {
         signal.throwIfAborted();
         if (classify(error) !== "not_found") throw sandboxErrorOf(error, "change a machine");
-        if (!this.#sightings.isFresh(instanceId)) return "gone";
+        if (!this.#cache.isFresh(instanceId)) return "gone";
       }
       await clock.sleep(backoffMs(tries, random), { signal });
     }

@@ -6,9 +6,9 @@ interface Call {
 }
 
 /** Waits until none of these instances is on its way, and no longer than is worth it. */
-export type Arrivals = (instanceIds: readonly string[], call: Call) => Promise<void>;
+export type AwaitHosts = (instanceIds: readonly string[], call: Call) => Promise<void>;
 
-export interface ArrivalsOptions {
+export interface AwaitHostsOptions {
   readonly registry: InstanceRegistry;
   readonly clock: Clock;
 }
@@ -19,7 +19,7 @@ const PATIENCE_MS = 15_000;
  * Hosts that had answered before come back with the orchestrator, or after it: calls that concern them wait for their
  * first answer instead of failing. Whoever waited in vain finds out by the call itself.
  */
-export function createArrivals({ registry, clock }: ArrivalsOptions): Arrivals {
+export function createAwaitHosts({ registry, clock }: AwaitHostsOptions): AwaitHosts {
   return async (instanceIds, { signal }) => {
     const isAwaited = (): boolean => instanceIds.some((instanceId) => registry.isComing(instanceId));
     if (!isAwaited()) return;

@@ -23,7 +23,7 @@ interface Entry {
  * goes back in its life: not after an order of ours was accepted, and not because an answer is stale. One that was made
  * and is not shown yet is there.
  */
-export class Sightings {
+export class Ec2Cache {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #graceMs: number;
   readonly #entries = new Map<string, Entry>();

@@ -3,7 +3,7 @@ import { whileWanted } from "../../async/while-wanted.ts";
 import type { Provisioner } from "../../provisioner/provisioner.ts";
 import type { InstanceRow, Store } from "../../store/store.ts";
 import type { HostConnection } from "../../control/host-connection.ts";
-import type { Arrivals } from "./arrivals.ts";
+import type { AwaitHosts } from "./await-hosts.ts";
 import { begunDrain } from "./drain-plan.ts";
 import type { InstanceRegistry } from "./instance-registry.ts";
 import { updateRow } from "./update-row.ts";
@@ -13,11 +13,11 @@ interface Call {
 }
 
 /** The line to an instance's host; one that was stopped is started first, one that is on its way is waited for. */
-export type Reach = (instanceId: string, call: Call) => Promise<HostConnection>;
+export type WakeHost = (instanceId: string, call: Call) => Promise<HostConnection>;
 
-export interface ReachOptions {
+export interface WakeHostOptions {
   readonly registry: InstanceRegistry;
-  readonly arrivals: Arrivals;
+  readonly awaitHosts: AwaitHosts;
   readonly store: Store;
   readonly provisioner: Provisioner;
   readonly clock: Clock;
@@ -35,7 +35,7 @@ const POLL_MS = 1000;
  * may start it, calls at the same time share one start, and it goes on when they leave. The drain that stopped it begins
  * anew.
  */
-export function createReach(options: ReachOptions): Reach {
+export function createWakeHost(options: WakeHostOptions): WakeHost {
   const { registry, store, provisioner, clock, logger } = options;
   const waking = new Map<string, Promise<void>>();
 
@@ -102,7 +102,7 @@ export function createReach(options: ReachOptions): Reach {
     }
     const joined = waking.get(instanceId);
     if (joined !== undefined) await whileWanted(joined, call.signal);
-    else await options.arrivals([instanceId], call);
+    else await options.awaitHosts([instanceId], call);
     return registry.connection(instanceId);
   };
 }

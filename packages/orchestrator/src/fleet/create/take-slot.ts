@@ -6,12 +6,12 @@ import { type PlacementRules, place } from "../placement/placement.ts";
 import type { Demand, SlotClaim, Slots } from "../placement/slots.ts";
 
 /** A place that is taken on the first of the candidates; the others are worth trying after it. */
-export interface Place {
+export interface TakenSlot {
   readonly claim: SlotClaim;
   readonly candidates: readonly [string, ...string[]];
 }
 
-export interface TakePlaceOptions {
+export interface TakeSlotOptions {
   readonly registry: InstanceRegistry;
   readonly slots: Slots;
   readonly rules: PlacementRules;
@@ -19,10 +19,10 @@ export interface TakePlaceOptions {
   readonly meter?: FleetMeter;
 }
 
-export type TakePlace = (
+export type TakeSlot = (
   wanted: { readonly request: CreateSandboxRequest; readonly patienceMs: number },
   call: { readonly signal: AbortSignal },
-) => Promise<Place>;
+) => Promise<TakenSlot>;
 
 /** What a sandbox will take of its instance, as far as the request says. */
 export const demandOf = (request: CreateSandboxRequest): Demand => ({
@@ -32,18 +32,18 @@ export const demandOf = (request: CreateSandboxRequest): Demand => ({
 });
 
 /** Takes a place for a sandbox, or waits for one. Those that came before are served first. */
-export function createTakePlace({ registry, slots, rules, queue, meter = NO_METER }: TakePlaceOptions): TakePlace {
-  const takeNow = (request: CreateSandboxRequest): Place | { readonly refused: string } => {
+export function createTakeSlot({ registry, slots, rules, queue, meter = NO_METER }: TakeSlotOptions): TakeSlot {
+  const takeNow = (request: CreateSandboxRequest): TakenSlot | { readonly refused: string } => {
     const wanted = { ...demandOf(request), template: request.template, selector: {} };
     const placement = place(wanted, registry.placementView(), rules);
     if (placement.kind === "refused") return { refused: placement.message };
     return { claim: slots.claim(placement.candidates[0], demandOf(request)), candidates: placement.candidates };
   };
-  const takeOrWait: TakePlace = async ({ request, patienceMs }, call) => {
+  const takeOrWait: TakeSlot = async ({ request, patienceMs }, call) => {
     queue.pump();
     const taken = takeNow(request);
     if ("claim" in taken) return taken;
-    const take = (): Place | undefined => {
+    const take = (): TakenSlot | undefined => {
       const now = takeNow(request);
       return "claim" in now ? now : undefined;
     };

@@ -2,14 +2,14 @@ import { SandboxError } from "@turnbox/core";
 import { whileWanted } from "../../async/while-wanted.ts";
 
 /** Who still waits for a piece of work that several may have asked for. */
-export interface Interest {
+export interface SharedCall {
   /** Aborts when all who followed the work have left. */
   readonly signal: AbortSignal;
   /** Waits for the work as long as this caller wants. */
   follow<T>(work: Promise<T>, caller: AbortSignal): Promise<T>;
 }
 
-export function createInterest(): Interest {
+export function createSharedCall(): SharedCall {
   const nobody = new AbortController();
   let followers = 0;
   return {

@@ -1,5 +1,5 @@
 /** Work for one key runs one after another; work for different keys side by side. */
-export class Lanes {
+export class KeyedMutex {
   readonly #last = new Map<string, Promise<void>>();
 
   async run<T>(key: string, work: () => Promise<T>): Promise<T> {
