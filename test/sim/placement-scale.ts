@@ -47,7 +47,7 @@ export async function measurePlacement(scale: PlacementScale): Promise<Placement
   const used = new Set<string>();
   for (let create = 0; create < scale.creates; create += 1) {
     const startedMs = performance.now();
-    const request = { ...NOTHING, cpus: 1, memoryBytes: 1e9, template: "base", selector: {} };
+    const request = { ...NOTHING, cpus: 1, memoryBytes: 1e9, template: "base" };
     const placement = place(request, registry.placementView(), { headroom: 0.1, maxCandidates: 5 });
     if (placement.kind === "refused") throw new Error(placement.message);
     slots.claim(placement.candidates[0], { ...NOTHING, cpus: 1, memoryBytes: 1e9 }).keep();

@@ -34,7 +34,7 @@ export const demandOf = (request: CreateSandboxRequest): Demand => ({
 /** Takes a place for a sandbox, or waits for one. Those that came before are served first. */
 export function createTakeSlot({ registry, slots, rules, queue, meter = NO_METER }: TakeSlotOptions): TakeSlot {
   const takeNow = (request: CreateSandboxRequest): TakenSlot | { readonly refused: string } => {
-    const wanted = { ...demandOf(request), template: request.template, selector: {} };
+    const wanted = { ...demandOf(request), template: request.template };
     const placement = place(wanted, registry.placementView(), rules);
     if (placement.kind === "refused") return { refused: placement.message };
     return { claim: slots.claim(placement.candidates[0], demandOf(request)), candidates: placement.candidates };

@@ -2,13 +2,12 @@ import { describe, expect, it } from "@jest/globals";
 import { type Obstacle, type PlacementInstance, type PlacementRequest, place } from "./placement.ts";
 
 const RULES = { headroom: 0, maxCandidates: 3 };
-const REQUEST: PlacementRequest = { cpus: 1, memoryBytes: 100, diskBytes: 10, template: "", selector: {} };
+const REQUEST: PlacementRequest = { cpus: 1, memoryBytes: 100, diskBytes: 10, template: "" };
 
 const instance = (instanceId: string, changes: Partial<PlacementInstance> = {}): PlacementInstance => ({
   instanceId,
   admission: "open",
   health: "healthy",
-  labels: {},
   sessions: { used: 0, total: 10 },
   cpus: { used: 0, total: 8 },
   memoryBytes: { used: 0, total: 1000 },
@@ -70,13 +69,6 @@ describe("place", () => {
   ])("refuses and says why: %s (D28, D30)", (obstacle, changes) => {
     const placement = place(REQUEST, [instance("a", changes)], RULES);
     expect(placement).toMatchObject({ kind: "refused", why: new Map([[obstacle, 1]]) });
-  });
-
-  it("honours required labels", () => {
-    const request = { ...REQUEST, selector: { zone: "b" } };
-    expect(
-      candidates([instance("a", { labels: { zone: "a" } }), instance("b", { labels: { zone: "b" } })], request),
-    ).toEqual(["b"]);
   });
 
   it("leaves the headroom free", () => {

@@ -1,5 +1,3 @@
-import type { Labels } from "../../control/sandbox-control.ts";
-
 /** How much of something is taken. A total of 0 means that the host sets no bound. */
 export interface Usage {
   readonly used: number;
@@ -12,7 +10,6 @@ export interface PlacementInstance {
   /** Anything but `open` takes no new sandboxes. */
   readonly admission: "open" | "cordoned" | "draining" | "booting" | "stopped";
   readonly health: "healthy" | "degraded" | "unhealthy" | "unknown";
-  readonly labels: Labels;
   readonly sessions: Usage;
   readonly cpus: Usage;
   readonly memoryBytes: Usage;
@@ -27,8 +24,6 @@ export interface PlacementRequest {
   readonly diskBytes: number;
   /** Empty means the host's default, which every host has. */
   readonly template: string;
-  /** Labels that the instance must carry. */
-  readonly selector: Labels;
 }
 
 export interface PlacementRules {
@@ -46,7 +41,6 @@ export type Obstacle =
   | "stopped"
   | "unhealthy"
   | "silent"
-  | "labels"
   | "sessions"
   | "cpus"
   | "memory"
@@ -102,9 +96,6 @@ function findObstacle(
   if (instance.admission !== "open") return instance.admission;
   if (instance.health === "unhealthy") return "unhealthy";
   if (instance.health === "unknown") return "silent";
-  for (const key in request.selector) {
-    if (instance.labels[key] !== request.selector[key]) return "labels";
-  }
   const fill = 1 - rules.headroom;
   if (!fits(instance.sessions, 1, fill)) return "sessions";
   if (!fits(instance.cpus, request.cpus, fill)) return "cpus";
@@ -165,7 +156,6 @@ const OBSTACLE_WORDS = {
   stopped: "stopped",
   unhealthy: "unhealthy",
   silent: "not answering",
-  labels: "without the required labels",
   sessions: "full (sessions)",
   cpus: "full (cpu)",
   memory: "full (memory)",

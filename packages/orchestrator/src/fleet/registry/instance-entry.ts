@@ -104,7 +104,6 @@ export function toPlacement(entry: Entry, promised: Promised, templates: Readonl
     instanceId: row.instanceId,
     admission: admission === "open" && closed ? "cordoned" : admission,
     health: healthOf(entry),
-    labels: row.labels,
     sessions: { used: report.sessionCount + promised.sessions, total: report.maxSessions },
     cpus: { used: promised.cpus, total: report.cpus },
     memoryBytes: {
