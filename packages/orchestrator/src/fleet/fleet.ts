@@ -10,8 +10,8 @@ import type { FleetMeter } from "./fleet-meter.ts";
 import { createFleetSandboxControl } from "./fleet-sandbox-control.ts";
 import { createWaitingPolicy } from "./create/waiting-policy.ts";
 import { InstanceRegistry } from "./registry/instance-registry.ts";
-import { type ControlLoop, createControlLoop } from "./loop/control-loop.ts";
-import { createExecutor, type Executor } from "./loop/executor.ts";
+import { ControlLoop } from "./loop/control-loop.ts";
+import { Executor } from "./loop/executor.ts";
 import { Leadership } from "./loop/leadership.ts";
 import type { FleetPolicy, Phases } from "./loop/phase.ts";
 import { createFleetOperations } from "./fleet-operations.ts";
@@ -108,7 +108,7 @@ export function createFleet(options: FleetOptions): Fleet {
     createTimeoutMs: times.createTimeoutMs,
   });
   const leadership = new Leadership({ ...options, ttlMs: times.leaseTtlMs });
-  const executor = createExecutor({
+  const executor = new Executor({
     ...options,
     registry,
     slots,
@@ -118,7 +118,7 @@ export function createFleet(options: FleetOptions): Fleet {
       leadership.lose();
     },
   });
-  const loop = createControlLoop({
+  const loop = new ControlLoop({
     ...options,
     registry,
     leadership,

@@ -1,8 +1,7 @@
 import type { ProvisionerCapabilities } from "../../provisioner/provisioner.ts";
 import { begunDrain } from "../registry/drain-plan.ts";
 import type { InstanceRegistry } from "../registry/instance-registry.ts";
-import type { InstanceView } from "../loop/phase.ts";
-import { count, isBooting, isEnded, isKept, isLeaving, isWell } from "../loop/instance-view.ts";
+import { count, isBooting, isEnded, isKept, isLeaving, isWell, type InstanceView } from "../registry/instance-view.ts";
 
 export interface WaitingPolicyOptions {
   readonly registry: InstanceRegistry;

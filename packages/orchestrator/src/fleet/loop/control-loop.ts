@@ -30,80 +30,115 @@ interface Call {
   readonly signal: AbortSignal;
 }
 
-/** Looks at the fleet and brings it to what is wanted, in every replica; only the one with the lease acts. */
-export interface ControlLoop {
-  /** One look, and what follows from it. */
-  tick(call: Call): Promise<void>;
-  /** The next look need not wait for its time. */
-  wake(): void;
-  /** Ticks at each interval and when woken, until the signal. */
-  run(call: Call): Promise<void>;
-}
-
 /** Between two looks, however often it is woken. */
 const LEAST_PAUSE_MS = 200;
 
 const ORDER = ["health", "recovery", "scaleUp", "scaleDown", "drain", "terminate", "gc"] as const;
 
-export function createControlLoop(options: ControlLoopOptions): ControlLoop {
-  const {
-    phases,
-    policy,
-    registry,
-    store,
-    provisioner,
-    leadership,
-    executor,
-    clock,
-    logger,
-    meter = NO_METER,
-  } = options;
-  const forecast = createForecast({ bootTimeMs: options.bootTimeMs });
-  let wakeUp = (): void => undefined;
-  let isWoken = false;
+/** Looks at the fleet and brings it to what is wanted, in every replica; only the one with the lease acts. */
+export class ControlLoop {
+  readonly #options: ControlLoopOptions;
+  readonly #forecast: ReturnType<typeof createForecast>;
+  #wakeUp = (): void => undefined;
+  #isWoken = false;
+
+  constructor(options: ControlLoopOptions) {
+    this.#options = options;
+    this.#forecast = createForecast({ bootTimeMs: options.bootTimeMs });
+  }
+
+  /** One look, and what follows from it. */
+  async tick(call: Call): Promise<void> {
+    const { meter = NO_METER } = this.#options;
+    await meter.tick(() => this.#round(call));
+  }
+
+  /** The next look need not wait for its time. */
+  wake(): void {
+    this.#isWoken = true;
+    this.#wakeUp();
+  }
+
+  /** Ticks at each interval and when woken, until the signal. */
+  async run({ signal }: Call): Promise<void> {
+    const { clock, logger, intervalMs } = this.#options;
+    const isOver = (): boolean => signal.aborted;
+    while (!isOver()) {
+      await this.tick({ signal }).catch((error: unknown) => {
+        if (!isOver()) logger.error({ err: SandboxError.from(error) }, "a look at the fleet failed");
+      });
+      await clock.sleep(LEAST_PAUSE_MS, { signal }).catch(() => undefined);
+      if (this.#takeWake()) continue;
+      const nap = new AbortController();
+      this.#wakeUp = () => {
+        nap.abort();
+      };
+      await clock.sleep(intervalMs, { signal: AbortSignal.any([signal, nap.signal]) }).catch(() => undefined);
+    }
+  }
 
   /** Whether it was woken since this was last asked. */
-  const takeWake = (): boolean => {
-    const was = isWoken;
-    isWoken = false;
+  #takeWake(): boolean {
+    const was = this.#isWoken;
+    this.#isWoken = false;
     return was;
-  };
+  }
 
-  const look = (waitingCreates: number, predictedInstances: number): World => ({
-    nowMs: clock.nowMs(),
-    policy,
-    capabilities: provisioner.capabilities,
-    instances: registry.views((instanceId) => executor.terminateTries(instanceId)),
-    waitingCreates,
-    predictedInstances,
-    defaultImage: provisioner.image,
-  });
-
-  /** Writes down machines that carry the fleet's mark and are not on record. */
-  const adopt = async (lead: Lead): Promise<void> => {
-    for (const { row } of registry.views(() => 0)) {
-      if (row.version > 0 || row.goal === "terminated") continue;
-      if ((await store.putInstance(row, lead)) === "put") registry.adoptRow({ ...row, version: 1 });
+  async #round(call: Call): Promise<void> {
+    const { leadership, registry } = this.#options;
+    const lead = await leadership.hold(call);
+    await registry.refresh(call);
+    if (lead === undefined) return;
+    try {
+      await this.#act({ epoch: lead.epoch, signal: AbortSignal.any([lead.signal, call.signal]) });
+    } catch (error) {
+      if (SandboxError.from(error).reason === "EPOCH_STALE") leadership.lose();
+      if (!lead.signal.aborted) throw error;
     }
-  };
+  }
 
-  const act = async (lead: Lead): Promise<void> => {
-    await adopt(lead);
-    await options.settleDemand(lead);
+  async #act(lead: Lead): Promise<void> {
+    const { phases, store, clock, registry, executor } = this.#options;
+    await this.#adopt(lead);
+    await this.#options.settleDemand(lead);
     const waiting = await store.waitingCreates(lead);
-    const predicted = forecast.next({ nowMs: clock.nowMs(), instances: registry.instances() });
+    const predicted = this.#forecast.next({ nowMs: clock.nowMs(), instances: registry.instances() });
     const reports: Action[] = [];
     for (const name of ORDER) {
       lead.signal.throwIfAborted();
-      const actions = phases[name](look(waiting, predicted));
+      const actions = phases[name](this.#look(waiting, predicted));
       reports.push(...actions.filter((action) => action.kind === "report"));
       await executor.execute(actions, lead);
     }
     executor.reconcileAdmission(lead);
-    tellPeople(reports);
-  };
+    this.#report(reports);
+  }
 
-  const tellPeople = (reports: readonly Action[]): void => {
+  /** Writes down machines that carry the fleet's mark and are not on record. */
+  async #adopt(lead: Lead): Promise<void> {
+    const { registry, store } = this.#options;
+    for (const { row } of registry.views(() => 0)) {
+      if (row.version > 0 || row.goal === "terminated") continue;
+      if ((await store.putInstance(row, lead)) === "put") registry.adoptRow({ ...row, version: 1 });
+    }
+  }
+
+  #look(waitingCreates: number, predictedInstances: number): World {
+    const { clock, policy, provisioner, registry, executor } = this.#options;
+    return {
+      nowMs: clock.nowMs(),
+      policy,
+      capabilities: provisioner.capabilities,
+      instances: registry.views((instanceId) => executor.terminateTries(instanceId)),
+      waitingCreates,
+      predictedInstances,
+      defaultImage: provisioner.image,
+    };
+  }
+
+  /** Shows people what they should know of each instance, and logs what is new. */
+  #report(reports: readonly Action[]): void {
+    const { registry, logger } = this.#options;
     const notices = new Map(
       reports.flatMap((report) => (report.kind === "report" ? [[report.instanceId, report.message] as const] : [])),
     );
@@ -113,42 +148,5 @@ export function createControlLoop(options: ControlLoopOptions): ControlLoop {
       if (registry.notice(instanceId, message) === "new")
         logger.warn({ instanceId, message }, "an instance needs attention");
     }
-  };
-
-  const tick = (call: Call): Promise<void> => meter.tick(() => round(call));
-
-  const round = async (call: Call): Promise<void> => {
-    const lead = await leadership.hold(call);
-    await registry.refresh(call);
-    if (lead === undefined) return;
-    try {
-      await act({ epoch: lead.epoch, signal: AbortSignal.any([lead.signal, call.signal]) });
-    } catch (error) {
-      if (SandboxError.from(error).reason === "EPOCH_STALE") leadership.lose();
-      if (!lead.signal.aborted) throw error;
-    }
-  };
-
-  return {
-    tick,
-    wake: () => {
-      isWoken = true;
-      wakeUp();
-    },
-    run: async ({ signal }) => {
-      const isOver = (): boolean => signal.aborted;
-      while (!isOver()) {
-        await tick({ signal }).catch((error: unknown) => {
-          if (!isOver()) logger.error({ err: SandboxError.from(error) }, "a look at the fleet failed");
-        });
-        await clock.sleep(LEAST_PAUSE_MS, { signal }).catch(() => undefined);
-        if (takeWake()) continue;
-        const nap = new AbortController();
-        wakeUp = () => {
-          nap.abort();
-        };
-        await clock.sleep(options.intervalMs, { signal: AbortSignal.any([signal, nap.signal]) }).catch(() => undefined);
-      }
-    },
-  };
+  }
 }

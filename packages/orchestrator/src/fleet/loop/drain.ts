@@ -1,7 +1,7 @@
 import type { DrainPlan } from "../../store/store.ts";
 import { begunDrain } from "../registry/drain-plan.ts";
-import type { Action, InstanceView, Phase, World } from "./phase.ts";
-import { count, isBooting, isKept, isLeaving, isLost, isWell } from "./instance-view.ts";
+import type { Action, Phase, World } from "./phase.ts";
+import { count, isBooting, isKept, isLeaving, isLost, isWell, type InstanceView } from "../registry/instance-view.ts";
 
 /**
  * Brings drains on. Until the deadline sandboxes go on; then those that are left are paused, and their machine is stopped

@@ -1,166 +1,187 @@
-import { type Clock, createDeadline, hasReason, type Log, SandboxError } from "@turnbox/core";
-import type { Provisioner } from "../../provisioner/provisioner.ts";
-import type { InstanceRow, Store } from "../../store/store.ts";
-import { isOpen } from "../registry/drain-plan.ts";
-import type { InstanceRegistry } from "../registry/instance-registry.ts";
+import { createDeadline, hasReason, SandboxError } from "@turnbox/core";
+import type { FencedHostCall } from "../../control/host-connection.ts";
+import type { DrainPlan, InstanceRow } from "../../store/store.ts";
 import type { Slots } from "../placement/slots.ts";
-import { closeAndList, pauseAll } from "./pause-host.ts";
-import { Jobs } from "./jobs.ts";
-import { createLauncher } from "./launcher.ts";
+import { isOpen } from "../registry/drain-plan.ts";
+import { type Job, Jobs } from "./jobs.ts";
+import { Launcher, type LauncherOptions } from "./launcher.ts";
 import type { Lead } from "./leadership.ts";
+import { closeAndList, pauseAll } from "./pause-host.ts";
 import type { Action } from "./phase.ts";
 
-export interface ExecutorOptions {
-  readonly registry: InstanceRegistry;
-  readonly store: Store;
-  readonly provisioner: Provisioner;
+export interface ExecutorOptions extends Omit<LauncherOptions, "isFree" | "startJob"> {
   readonly slots: Slots;
-  readonly clock: Clock;
-  readonly logger: Log;
-  /** An id for a machine to be launched that is none of those taken. */
-  readonly newInstanceId: (taken: ReadonlySet<string>) => string;
   readonly actionTimeoutMs: number;
   readonly maxActionsAtOnce: number;
-  /** Called when a machine was launched or ended, so that the next look need not be waited for. */
-  readonly onDone?: () => void;
-  /** Called where a host or the store has seen a later lease. */
+  /** Called when a host or the store has seen a later lease. */
   readonly onStale?: () => void;
 }
 
-/** Does what the phases want. */
-export interface Executor {
-  /** Answers when all is on record; what takes long goes on in the background. What failed is wanted again next time. */
-  execute(actions: readonly Action[], lead: Lead): Promise<void>;
-  /** Tells each host that answers whether it may take new sessions, where it thinks otherwise. */
-  reconcileAdmission(lead: Lead): void;
-  terminateTries(instanceId: string): number;
-  /** Answers when nothing goes on in the background. */
-  idle(): Promise<void>;
-}
+type Kind = Action["kind"];
+type ActionOf<K extends Kind> = Extract<Action, { readonly kind: K }>;
 
-type OnInstance = Exclude<Action, { kind: "launch" }>;
+/** Does an action at once, or returns the job that does it in the background. */
+type Handler<K extends Kind> = (action: ActionOf<K>, lead: Lead) => Promise<void> | Job;
+type Handlers = { readonly [K in Kind]: Handler<K> };
 
 /** The least time between two requests to end the same machine. */
 const TERMINATE_AGAIN_MS = 30_000;
 
-export function createExecutor(options: ExecutorOptions): Executor {
-  const { registry, store, provisioner, slots, clock, logger, actionTimeoutMs } = options;
-  const jobs = new Jobs(options.maxActionsAtOnce);
-  const ends = new Map<string, { readonly tries: number; readonly lastMs: number }>();
+/** Does what the phases want. */
+export class Executor {
+  readonly #options: ExecutorOptions;
+  readonly #jobs: Jobs;
+  readonly #launcher: Launcher;
+  /** Requests to end a machine, by instance. */
+  readonly #ends = new Map<string, { readonly tries: number; readonly lastMs: number }>();
 
-  const failed = (error: unknown, what: Readonly<Record<string, unknown>>, lead: Lead): void => {
-    if (hasReason(error, "EPOCH_STALE")) options.onStale?.();
-    if (!lead.signal.aborted) logger.warn({ err: SandboxError.from(error), ...what }, "an action of the fleet failed");
-  };
-  const inBackground = (instanceId: string, lead: Lead, work: (call: FencedWork) => Promise<void>): void => {
-    jobs.start(instanceId, async () => {
-      using deadline = createDeadline({ clock, ms: actionTimeoutMs, signal: lead.signal });
-      await work({ signal: deadline.signal, epoch: lead.epoch }).catch((error: unknown) => {
-        failed(error, { instanceId }, lead);
-      });
+  readonly #handlers = {
+    launch: (action, lead) => this.#launcher.launch(action, lead),
+    drain: ({ instanceId, plan }, lead) => this.#setDrain(instanceId, plan, lead),
+    undrain: ({ instanceId }, lead) => this.#setDrain(instanceId, undefined, lead),
+    forget: ({ instanceId }, lead) => this.#forget(instanceId, lead),
+    /** The control loop tells people. */
+    report: () => Promise.resolve(),
+    pause_sessions: ({ instanceId }) => ({
+      instanceId,
+      work: (call) => pauseAll(this.#options.registry.connection(instanceId), call),
+    }),
+    stop: ({ instanceId }) => ({ instanceId, work: (call) => this.#stop(instanceId, call) }),
+    start: ({ instanceId }) => ({
+      instanceId,
+      work: async (call) => {
+        await this.#options.provisioner.start(instanceId, call);
+      },
+    }),
+    terminate: (action) => ({ instanceId: action.instanceId, work: (call) => this.#terminate(action, call) }),
+  } satisfies Handlers;
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options;
+    this.#jobs = new Jobs(options.maxActionsAtOnce);
+    this.#launcher = new Launcher({
+      ...options,
+      startJob: (job, lead) => {
+        this.#startJob(job, lead);
+      },
+      isFree: (instanceId) => this.#jobs.isFree(instanceId),
     });
-  };
-  const launcher = createLauncher({ ...options, inBackground, isFree: (instanceId) => jobs.isFree(instanceId) });
+  }
 
-  /** False where somebody else has changed the row since it was looked at: then the world is looked at again first. */
-  const put = async (
-    row: InstanceRow | undefined,
-    changes: Partial<InstanceRow>,
-    call: FencedWork,
-  ): Promise<boolean> => {
+  /** Returns when all is on record; what takes long goes on in the background. What failed is wanted again next time. */
+  async execute(actions: readonly Action[], lead: Lead): Promise<void> {
+    const jobs = new Map<string, Job[]>();
+    for (const action of actions) {
+      lead.signal.throwIfAborted();
+      const doing = this.#begin(action.kind, action, lead);
+      if (doing instanceof Promise) {
+        await doing.catch((error: unknown) => {
+          this.#failed(error, { action: action.kind }, lead);
+        });
+      } else jobs.set(doing.instanceId, [...(jobs.get(doing.instanceId) ?? []), doing]);
+    }
+    for (const [instanceId, ofInstance] of jobs) {
+      const work = async (call: FencedHostCall): Promise<void> => {
+        for (const job of ofInstance) await job.work(call);
+      };
+      this.#startJob({ instanceId, work }, lead);
+    }
+  }
+
+  /** Tells each host that answers whether it may take new sessions, if it thinks otherwise. */
+  reconcileAdmission(lead: Lead): void {
+    const { registry } = this.#options;
+    for (const instanceId of registry.connectedIds()) {
+      const row = registry.row(instanceId);
+      const admission = registry.report(instanceId)?.admission;
+      if (row === undefined || row.version === 0 || admission === undefined) continue;
+      const wanted = isOpen(row) ? "open" : "closed";
+      if (wanted === admission) continue;
+      const work = (call: FencedHostCall): Promise<void> => registry.connection(instanceId).setAdmission(wanted, call);
+      this.#startJob({ instanceId, work }, lead);
+    }
+  }
+
+  terminateTries(instanceId: string): number {
+    return this.#ends.get(instanceId)?.tries ?? 0;
+  }
+
+  /** Returns when nothing goes on in the background. */
+  async idle(): Promise<void> {
+    await this.#jobs.idle();
+  }
+
+  /** The kind is a parameter of its own so that the compiler matches the handler with the action. */
+  #begin<K extends Kind>(kind: K, action: ActionOf<K>, lead: Lead): Promise<void> | Job {
+    const handlers: Handlers = this.#handlers;
+    return handlers[kind](action, lead);
+  }
+
+  /** One job at a time for each instance, with a deadline. */
+  #startJob({ instanceId, work }: Job, lead: Lead): void {
+    const { clock, actionTimeoutMs } = this.#options;
+    this.#jobs.start(instanceId, async () => {
+      using deadline = createDeadline({ clock, ms: actionTimeoutMs, signal: lead.signal });
+      try {
+        await work({ signal: deadline.signal, epoch: lead.epoch });
+      } catch (error) {
+        this.#failed(error, { instanceId }, lead);
+      }
+    });
+  }
+
+  #failed(error: unknown, what: Readonly<Record<string, unknown>>, lead: Lead): void {
+    const { logger, onStale } = this.#options;
+    if (hasReason(error, "EPOCH_STALE")) onStale?.();
+    if (!lead.signal.aborted) logger.warn({ err: SandboxError.from(error), ...what }, "an action of the fleet failed");
+  }
+
+  /** False if the row was changed since it was looked at: then the world is looked at again first. */
+  async #put(instanceId: string, changes: Partial<InstanceRow>, call: FencedHostCall): Promise<boolean> {
+    const { registry, store } = this.#options;
+    const row = registry.row(instanceId);
     if (row === undefined) return false;
     const next = { ...row, ...changes };
     if ((await store.putInstance(next, call)) === "changed") return false;
     registry.adoptRow({ ...next, version: next.version + 1 });
     return true;
-  };
+  }
 
-  const holdsNothing = async (instanceId: string, call: FencedWork): Promise<boolean> => {
-    if (slots.promised(instanceId).sessions > 0) return false;
-    return (await closeAndList(registry.connection(instanceId), call)).length === 0;
-  };
-  const terminate = async (
-    { instanceId, proof }: OnInstance & { kind: "terminate" },
-    call: FencedWork,
-  ): Promise<void> => {
-    const row = registry.row(instanceId);
-    if (row?.goal !== "terminated") {
-      if (proof === "empty" && !(await holdsNothing(instanceId, call))) return;
-      if (!(await put(row, { goal: "terminated" }, call))) return;
-    }
-    const before = ends.get(instanceId);
-    if (before !== undefined && clock.monotonicMs() - before.lastMs < TERMINATE_AGAIN_MS) return;
-    ends.set(instanceId, { tries: (before?.tries ?? 0) + 1, lastMs: clock.monotonicMs() });
-    await provisioner.terminate(instanceId, call);
-    options.onDone?.();
-  };
-  const stop = async (instanceId: string, call: FencedWork): Promise<void> => {
-    const row = registry.row(instanceId);
-    if (row?.goal !== "stopped") {
+  async #setDrain(instanceId: string, drain: DrainPlan | undefined, call: FencedHostCall): Promise<void> {
+    await this.#put(instanceId, { drain }, call);
+  }
+
+  async #forget(instanceId: string, call: FencedHostCall): Promise<void> {
+    await this.#options.store.deleteInstance(instanceId, call);
+    this.#ends.delete(instanceId);
+    await this.#options.registry.drop(instanceId);
+  }
+
+  async #stop(instanceId: string, call: FencedHostCall): Promise<void> {
+    const { registry, provisioner } = this.#options;
+    if (registry.row(instanceId)?.goal !== "stopped") {
       await pauseAll(registry.connection(instanceId), call);
-      if (!(await put(row, { goal: "stopped" }, call))) return;
+      if (!(await this.#put(instanceId, { goal: "stopped" }, call))) return;
     }
     await provisioner.stop(instanceId, call);
-  };
-  const inTheBackground = async (action: OnInstance, call: FencedWork): Promise<void> => {
-    const { instanceId } = action;
-    if (action.kind === "terminate") await terminate(action, call);
-    else if (action.kind === "stop") await stop(instanceId, call);
-    else if (action.kind === "start") await provisioner.start(instanceId, call);
-    else if (action.kind === "pause_sessions") await pauseAll(registry.connection(instanceId), call);
-  };
-  const atOnce = async (action: OnInstance, call: FencedWork): Promise<void> => {
-    const { instanceId } = action;
-    if (action.kind === "drain") await put(registry.row(instanceId), { drain: action.plan }, call);
-    else if (action.kind === "undrain") await put(registry.row(instanceId), { drain: undefined }, call);
-    else if (action.kind === "forget") {
-      await store.deleteInstance(instanceId, call);
-      ends.delete(instanceId);
-      await registry.drop(instanceId);
+  }
+
+  async #terminate({ instanceId, proof }: ActionOf<"terminate">, call: FencedHostCall): Promise<void> {
+    const { registry, provisioner, clock, onDone } = this.#options;
+    if (registry.row(instanceId)?.goal !== "terminated") {
+      if (proof === "empty" && !(await this.#holdsNothing(instanceId, call))) return;
+      if (!(await this.#put(instanceId, { goal: "terminated" }, call))) return;
     }
-  };
+    const before = this.#ends.get(instanceId);
+    if (before !== undefined && clock.monotonicMs() - before.lastMs < TERMINATE_AGAIN_MS) return;
+    this.#ends.set(instanceId, { tries: (before?.tries ?? 0) + 1, lastMs: clock.monotonicMs() });
+    await provisioner.terminate(instanceId, call);
+    onDone?.();
+  }
 
-  return {
-    execute: async (actions, lead) => {
-      const call = { signal: lead.signal, epoch: lead.epoch };
-      const later = new Map<string, OnInstance[]>();
-      for (const action of actions) {
-        lead.signal.throwIfAborted();
-        try {
-          if (action.kind === "launch") await launcher.launch(action, lead);
-          else if (IMMEDIATE.has(action.kind)) await atOnce(action, call);
-          else later.set(action.instanceId, [...(later.get(action.instanceId) ?? []), action]);
-        } catch (error) {
-          failed(error, { action: action.kind }, lead);
-        }
-      }
-      for (const [instanceId, wanted] of later) {
-        inBackground(instanceId, lead, async (work) => {
-          for (const action of wanted) await inTheBackground(action, work);
-        });
-      }
-    },
-    reconcileAdmission: (lead) => {
-      for (const instanceId of registry.connectedIds()) {
-        const row = registry.row(instanceId);
-        const admission = registry.report(instanceId)?.admission;
-        if (row === undefined || row.version === 0 || admission === undefined) continue;
-        const wanted = isOpen(row) ? "open" : "closed";
-        if (wanted === admission) continue;
-        inBackground(instanceId, lead, async (work) => {
-          await registry.connection(instanceId).setAdmission(wanted, work);
-        });
-      }
-    },
-    terminateTries: (instanceId) => ends.get(instanceId)?.tries ?? 0,
-    idle: () => jobs.idle(),
-  };
+  async #holdsNothing(instanceId: string, call: FencedHostCall): Promise<boolean> {
+    const { registry, slots } = this.#options;
+    if (slots.promised(instanceId).sessions > 0) return false;
+    return (await closeAndList(registry.connection(instanceId), call)).length === 0;
+  }
 }
-
-/** A call in the name of the leader. */
-export interface FencedWork {
-  readonly signal: AbortSignal;
-  readonly epoch: number;
-}
-
-const IMMEDIATE: ReadonlySet<Action["kind"]> = new Set(["drain", "undrain", "forget", "report"]);

@@ -6,7 +6,7 @@ const gone = { machine: { state: "terminated", launchedAtMs: 0, interruption: un
 const unlisted = { ...silent, machine: undefined, missedLists: 3 } as const;
 
 describe("the gc phase", () => {
-  it("forgets a machine that has ended, whoever ended it", () => {
+  it("forgets a machine that has ended, for whatever cause", () => {
     expect(gc(world([view("a", gone)]))).toEqual([{ kind: "forget", instanceId: "a" }]);
   });
 

@@ -1,5 +1,5 @@
-import type { Action, InstanceView, Phase } from "./phase.ts";
-import { isEnded, isLost } from "./instance-view.ts";
+import type { Action, Phase } from "./phase.ts";
+import { isEnded, isLost, type InstanceView } from "../registry/instance-view.ts";
 
 /**
  * Forgets machines that have ended, and tells people of those that their maker does not list any more. A list that lacks

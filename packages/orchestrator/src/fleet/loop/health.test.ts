@@ -23,7 +23,7 @@ describe("the health phase", () => {
     ]);
   });
 
-  it("does no more than that to a host that is silent for ever", () => {
+  it("does no more than that to a host that stays silent", () => {
     const actions = health(world([view("a", { ...silent, badInRow: 10_000 })]));
     expect(actions).toMatchObject([{ kind: "drain", plan: { reason: "health", sessions: "keep" } }]);
   });

@@ -1,12 +1,13 @@
 import { begunDrain } from "../registry/drain-plan.ts";
-import type { Action, InstanceView, Phase, World } from "./phase.ts";
+import type { Action, Phase, World } from "./phase.ts";
+import type { InstanceView } from "../registry/instance-view.ts";
 
 /** How long before its maker takes a machine back its sandboxes are paused. */
 const INTERRUPTION_MARGIN_MS = 30_000;
 
 /**
  * Keeps new sandboxes off hosts that are ill, silent or about to be taken back. An ill or silent one is only cordoned by
- * that: nothing ends because nobody answered.
+ * that: nothing ends because a host did not answer.
  */
 export const health: Phase = (world) => world.instances.flatMap((view) => judge(view, world));
 

@@ -1,3 +1,11 @@
+import type { FencedHostCall } from "../../control/host-connection.ts";
+
+/** Work on one instance that takes long. */
+export interface Job {
+  readonly instanceId: string;
+  readonly work: (call: FencedHostCall) => Promise<void>;
+}
+
 /** Work on instances in the background: one piece at a time for each, a bounded number at all. */
 export class Jobs {
   readonly #running = new Map<string, Promise<void>>();

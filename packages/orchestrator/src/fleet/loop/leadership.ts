@@ -25,7 +25,7 @@ interface Held {
 
 /**
  * Holds the lease of the control loop. It is renewed at a third of its time; where that fails it is given up at two
- * thirds, so that nobody acts on a lease that another may have.
+ * thirds, so that no replica acts on a lease that another may have.
  */
 export class Leadership {
   readonly #options: LeadershipOptions;

@@ -1,7 +1,8 @@
-import type { Interruption, MachineState, ProvisionerCapabilities } from "../../provisioner/provisioner.ts";
-import type { DrainPlan, DrainReason, InstanceRow } from "../../store/store.ts";
+import type { ProvisionerCapabilities } from "../../provisioner/provisioner.ts";
+import type { DrainPlan } from "../../store/store.ts";
+import type { InstanceView } from "../registry/instance-view.ts";
 
-/** What the control loop is told to keep to. All are honoured both ways: up and down. */
+/** What the control loop keeps to. All are honoured both ways: up and down. */
 export interface FleetPolicy {
   readonly minInstances: number;
   readonly maxInstances: number;
@@ -14,34 +15,8 @@ export interface FleetPolicy {
   /** Answers in a row that count as well, and as ill. */
   readonly healthyThreshold: number;
   readonly unhealthyThreshold: number;
-  /** After so many failed ends of a machine people are told. */
+  /** So many failed ends of a machine are reported to people. */
   readonly maxTerminateRetries: number;
-}
-
-/** One instance as the loop sees it at one moment. */
-export interface InstanceView {
-  readonly row: InstanceRow;
-  /** Undefined where the maker's list does not have it: that is no proof of its end. */
-  readonly machine:
-    | {
-        readonly state: MachineState;
-        readonly launchedAtMs: number;
-        readonly interruption: Interruption | undefined;
-      }
-    | undefined;
-  /** Since when the maker's list lacks it, in rounds that did answer. */
-  readonly missedLists: number;
-  /** Whether its host has answered since the machine last started. */
-  readonly answered: "yes" | "no";
-  /** The last answer, or that there was none. An ill host says so itself. */
-  readonly health: "healthy" | "degraded" | "unhealthy" | "unknown";
-  readonly goodInRow: number;
-  readonly badInRow: number;
-  /** By the host's last report plus what was promised since: never under the truth. */
-  readonly sessions: number;
-  /** When it last had sandboxes or came up. */
-  readonly idleSinceMs: number;
-  readonly terminateTries: number;
 }
 
 export interface World {
@@ -85,5 +60,3 @@ export interface Phases {
   readonly terminate: Phase;
   readonly gc: Phase;
 }
-
-export type { DrainPlan, DrainReason };

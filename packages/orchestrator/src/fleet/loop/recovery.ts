@@ -1,5 +1,6 @@
 import { begunDrain } from "../registry/drain-plan.ts";
-import type { Action, InstanceView, Phase, World } from "./phase.ts";
+import type { Action, Phase, World } from "./phase.ts";
+import type { InstanceView } from "../registry/instance-view.ts";
 
 /**
  * Takes hosts back that have become well again, and starts machines that should run and do not. A drain for any reason

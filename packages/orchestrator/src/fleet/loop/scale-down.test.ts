@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import type { InstanceView } from "./phase.ts";
+import type { InstanceView } from "../registry/instance-view.ts";
 import { scaleDown } from "./scale-down.ts";
 import { booting, NOW_MS, plan, view, silent, type WorldChanges, world } from "./world.suite.ts";
 

@@ -1,5 +1,5 @@
 import type { Action, Phase, World } from "./phase.ts";
-import { count, isLeaving, isServing, isWarm } from "./instance-view.ts";
+import { count, isLeaving, isServing, isWarm } from "../registry/instance-view.ts";
 
 /**
  * Gives back machines that have long been empty, as long as enough warm ones and enough at all remain. Where there are

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import type { InstanceView } from "./phase.ts";
+import type { InstanceView } from "../registry/instance-view.ts";
 import { scaleUp } from "./scale-up.ts";
 import { booting, plan, view, silent, type WorldChanges, world } from "./world.suite.ts";
 

@@ -1,5 +1,5 @@
 import type { Action, Phase, World } from "./phase.ts";
-import { count, isBooting, isEnded, isKept, isLeaving, isLost, isWarm } from "./instance-view.ts";
+import { count, isBooting, isEnded, isKept, isLeaving, isLost, isWarm } from "../registry/instance-view.ts";
 
 /** Launches what is missing. Machines that boot count as if they were there, so a slow boot launches nothing more. */
 export const scaleUp: Phase = (world) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import type { InstanceView } from "./phase.ts";
+import type { InstanceView } from "../registry/instance-view.ts";
 import { terminate } from "./terminate.ts";
 import { booting, NOW_MS, plan, view, silent, type WorldChanges, world } from "./world.suite.ts";
 
@@ -32,7 +32,7 @@ describe("the terminate phase", () => {
     ["holds a sandbox while it is emptied (D27)", drained({ deadlineMs: 0 }, { sessions: 1 })],
     ["is ill", drained({ reason: "health", deadlineMs: 0 })],
     ["is silent while it is emptied", drained({ deadlineMs: 0 }, silent)],
-    ["is silent for ever", view("a", { ...silent, badInRow: 100_000 })],
+    ["stays silent", view("a", { ...silent, badInRow: 100_000 })],
     ["still may come up", booting("a")],
     ["has answered once", view("a", { ...silent, answered: "no", row: { createdAtMs: OLD_MS } })],
     ["may hold a sandbox", neverUp({ sessions: 1 })],

@@ -1,6 +1,6 @@
 import { begunDrain } from "../registry/drain-plan.ts";
-import type { Action, InstanceView, Phase, World } from "./phase.ts";
-import { isEnded, isLost } from "./instance-view.ts";
+import type { Action, Phase, World } from "./phase.ts";
+import { isEnded, isLost, type InstanceView } from "../registry/instance-view.ts";
 
 /**
  * Ends machines that have been emptied, that an operator gave up with what they hold, or that never came up. Ends that

@@ -1,5 +1,6 @@
 import type { DrainPlan, InstanceRow } from "../../store/store.ts";
-import type { InstanceView, World } from "./phase.ts";
+import type { World } from "./phase.ts";
+import type { InstanceView } from "../registry/instance-view.ts";
 
 export const NOW_MS = 10_000_000;
 

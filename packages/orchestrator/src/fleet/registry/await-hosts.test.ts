@@ -7,7 +7,7 @@ const T1 = { ...CALL, tenant: "t1" };
 const REQUEST = { idempotencyKey: "", labels: {}, template: "", resources: {}, lifetime: {}, env: {} };
 const LIST = { labels: {}, pageSize: 10, pageToken: "" };
 
-/** A fleet with one sandbox whose only host starts anew, as it does with its orchestrator. */
+/** A fleet with one sandbox whose only host starts again, as it does with its orchestrator. */
 async function comingBack(more: Partial<Machine> = {}): Promise<{ fleet: FakeFleet; sandboxId: string }> {
   const fleet = await createFakeFleet({ instances: ["i-1"] });
   await fleet.tick();
@@ -42,7 +42,7 @@ describe("calls that concern a host which is on its way back", () => {
     expect(made.sandboxId).toMatch(/^fleet:i-1:/);
   });
 
-  it("are told in time that it did not come, and that nothing happened", async () => {
+  it("say in time that it did not come, and that nothing happened", async () => {
     const { fleet, sandboxId } = await comingBack();
     await using _fleet = fleet;
     const get = fleet.control.getSandbox({ sandboxId }, T1);

@@ -17,7 +17,7 @@ const PATIENCE_MS = 15_000;
 
 /**
  * Hosts that had answered before come back with the orchestrator, or after it: calls that concern them wait for their
- * first answer instead of failing. Whoever waited in vain finds out by the call itself.
+ * first answer instead of failing. A caller whose host does not come finds out by the call itself.
  */
 export function createAwaitHosts({ registry, clock }: AwaitHostsOptions): AwaitHosts {
   return async (instanceIds, { signal }) => {

@@ -3,7 +3,7 @@ import type { Machine, MachineState } from "../../provisioner/provisioner.ts";
 import type { InstanceRow } from "../../store/store.ts";
 import type { HostConnection, HostReport } from "../../control/host-connection.ts";
 import { begunDrain, isOpen } from "./drain-plan.ts";
-import type { InstanceView } from "../loop/phase.ts";
+import type { InstanceView } from "./instance-view.ts";
 import type { PlacementInstance } from "../placement/placement.ts";
 import type { Promised } from "../placement/slots.ts";
 
@@ -27,8 +27,8 @@ export interface Entry {
   readonly notice: string;
 }
 
-/** A line that was never used yet: what was heard on another one does not count. */
-export const UNHEARD = { report: undefined, silence: undefined, goodInRow: 0, badInRow: 0 } as const;
+/** Of a connection that was not used yet: answers on another one do not count. */
+export const NO_ANSWERS = { report: undefined, silence: undefined, goodInRow: 0, badInRow: 0 } as const;
 
 const NOTHING_KNOWN: HostReport = {
   health: "unhealthy",
@@ -44,7 +44,7 @@ const NOTHING_KNOWN: HostReport = {
   problems: [],
 };
 
-/** What is assumed about a machine with the fleet's mark that nobody wrote down: that it may hold sandboxes. */
+/** What is assumed about a machine with the fleet's mark that is not on record: that it may hold sandboxes. */
 export function unwrittenRow(machine: Machine): InstanceRow {
   return {
     instanceId: machine.instanceId,

@@ -7,8 +7,8 @@ import type { InstanceRow, Store } from "../../store/store.ts";
 import type { HostConnection, HostReport } from "../../control/host-connection.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { fleetTags, isOwn } from "./fleet-tags.ts";
-import { type Entry, toFleetInstance, toPlacement, toView, UNHEARD, unwrittenRow } from "./instance-entry.ts";
-import type { InstanceView } from "../loop/phase.ts";
+import { type Entry, toFleetInstance, toPlacement, toView, NO_ANSWERS, unwrittenRow } from "./instance-entry.ts";
+import type { InstanceView } from "./instance-view.ts";
 import type { PlacementInstance } from "../placement/placement.ts";
 import type { Slots } from "../placement/slots.ts";
 
@@ -36,7 +36,7 @@ const NO_TEMPLATES: ReadonlySet<string> = new Set();
  *
  * Only machines with the fleet's own tag are taken in. An instance that is on record stays known, with its line, when a
  * list of its maker lacks it. A booting machine is not ready before its host has answered, and before that answer is on
- * record: whoever sees the record knows that the instance may hold sandboxes.
+ * record: every replica that reads the record knows that the instance may hold sandboxes.
  */
 export class InstanceRegistry implements FleetView, AsyncDisposable {
   readonly fleetId: string;
@@ -46,7 +46,7 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
   readonly #shown = new Map<string, FleetInstance>();
   readonly #feed = new ChangeFeed();
   /** When the question was asked whose answer is the last one taken in. */
-  readonly #heardOf = new WeakMap<HostConnection, number>();
+  readonly #askedMs = new WeakMap<HostConnection, number>();
   #syncing: Promise<void> = Promise.resolve();
 
   constructor(options: InstanceRegistryOptions) {
@@ -122,7 +122,7 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
     return this.#entries.get(instanceId)?.machine?.state;
   }
 
-  /** Its host has answered in an earlier life, and in this one nobody has heard of it yet, neither good nor bad. */
+  /** Its host has answered in an earlier life, and in this one it has not been asked yet, or not answered. */
   isComing(instanceId: string): boolean {
     const entry = this.#entries.get(instanceId);
     if (entry?.row.goal !== "running" || entry.row.everAnswered === "no" || entry.row.version === 0) return false;
@@ -214,10 +214,10 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
     const entry = this.#entries.get(instanceId);
     if (entry?.connection !== connection) return;
     // An answer to an earlier question that comes late is older than what is known.
-    if (askedAtMs < (this.#heardOf.get(connection) ?? askedAtMs)) return;
-    this.#heardOf.set(connection, askedAtMs);
+    if (askedAtMs < (this.#askedMs.get(connection) ?? askedAtMs)) return;
+    this.#askedMs.set(connection, askedAtMs);
     slots.reported(instanceId, askedAtMs);
-    this.#heard(entry, answer.report);
+    this.#answered(entry, answer.report);
   }
 
   #ids(isWanted: (entry: Entry) => boolean): readonly string[] {
@@ -227,7 +227,7 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
       .sort();
   }
 
-  #heard(entry: Entry, report: HostReport): void {
+  #answered(entry: Entry, report: HostReport): void {
     const { clock, logger, slots } = this.#options;
     const { instanceId } = entry.row;
     if (entry.silence !== undefined) logger.info({ instanceId }, "a host answers again");
@@ -291,7 +291,7 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
 
   #unseen(row: InstanceRow): Entry {
     const seen = { machine: undefined, missedLists: 0, connection: undefined, notice: "" };
-    return { ...UNHEARD, ...seen, row, idleSinceMs: this.#options.clock.nowMs() };
+    return { ...NO_ANSWERS, ...seen, row, idleSinceMs: this.#options.clock.nowMs() };
   }
 
   /** Another url is another host process: its line is new, and so is everything it says. */
@@ -308,7 +308,7 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
       return;
     }
     const connection = listed.url === undefined ? undefined : this.#options.connectHost(listed.url);
-    this.#set({ ...entry, ...UNHEARD, row, machine: listed, missedLists: 0, connection });
+    this.#set({ ...entry, ...NO_ANSWERS, row, machine: listed, missedLists: 0, connection });
     await entry.connection?.[Symbol.asyncDispose]();
   }
 

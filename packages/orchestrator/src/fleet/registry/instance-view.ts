@@ -1,5 +1,32 @@
-import { begunDrain, isOpen } from "../registry/drain-plan.ts";
-import type { InstanceView } from "./phase.ts";
+import { begunDrain, isOpen } from "./drain-plan.ts";
+import type { Interruption, MachineState } from "../../provisioner/provisioner.ts";
+import type { InstanceRow } from "../../store/store.ts";
+
+/** One instance as the loop sees it at one moment. */
+export interface InstanceView {
+  readonly row: InstanceRow;
+  /** Undefined where the maker's list does not have it: that is no proof of its end. */
+  readonly machine:
+    | {
+        readonly state: MachineState;
+        readonly launchedAtMs: number;
+        readonly interruption: Interruption | undefined;
+      }
+    | undefined;
+  /** Since when the maker's list lacks it, in rounds that did answer. */
+  readonly missedLists: number;
+  /** Whether its host has answered since the machine last started. */
+  readonly answered: "yes" | "no";
+  /** The last answer, or that there was none. An ill host says so itself. */
+  readonly health: "healthy" | "degraded" | "unhealthy" | "unknown";
+  readonly goodInRow: number;
+  readonly badInRow: number;
+  /** By the host's last report plus what was promised since: never under the truth. */
+  readonly sessions: number;
+  /** When it last had sandboxes or came up. */
+  readonly idleSinceMs: number;
+  readonly terminateTries: number;
+}
 
 /** Lists without a machine after which it counts as lost, though not as ended. */
 export const LOST_AFTER_LISTS = 3;
