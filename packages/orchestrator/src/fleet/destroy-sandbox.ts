@@ -1,8 +1,7 @@
 import { type Clock, hasReason, SandboxError } from "@turnbox/core";
 import type { IdempotencyRef, Store } from "../store/store.ts";
 import type { ControlCall, MutateSandboxRequest } from "../control/sandbox-control.ts";
-import { idempotencyConflict } from "./create/idempotency-conflict.ts";
-import { hashPayload } from "./create/payload-hash.ts";
+import { hashPayload, idempotencyConflict } from "./idempotency.ts";
 
 export type DestroySandbox = (request: MutateSandboxRequest, call: ControlCall) => Promise<void>;
 

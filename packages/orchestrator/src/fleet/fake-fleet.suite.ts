@@ -36,6 +36,8 @@ export interface FakeFleetOptions extends Partial<Pick<FleetOptions, "maxWaiting
   readonly hosts?: Readonly<Record<string, Partial<FakeControlOptions>>>;
   readonly policy?: Partial<FleetPolicy>;
   readonly provisioner?: Partial<FakeProvisionerOptions>;
+  /** Goes around the store that the orchestrators use. */
+  readonly aroundStore?: (store: Store) => Store;
 }
 
 const CALL = { signal: new AbortController().signal };
@@ -68,6 +70,7 @@ export async function createFakeFleet(options: FakeFleetOptions = {}): Promise<F
   const { instances = ["i-1", "i-2"] } = options;
   const clock = createManualClock();
   const store = createFakeStore({ clock });
+  const usedStore = options.aroundStore?.(store) ?? store;
   const provisioner = createFakeProvisioner({ clock, ...options.provisioner });
   const hosts = new Map<string, FakeHost>();
   const host = (instanceId: string): FakeHost => {
@@ -83,7 +86,7 @@ export async function createFakeFleet(options: FakeFleetOptions = {}): Promise<F
       fleetId: FLEET_ID,
       holder,
       provisioner,
-      store,
+      store: usedStore,
       connectHost: (url) => host(new URL(url).hostname.split(".")[0] ?? ""),
       policy: { ...TEST_POLICY, maxInstances: instances.length, ...options.policy },
       phases: PHASES,

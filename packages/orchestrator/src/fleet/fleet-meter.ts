@@ -1,4 +1,4 @@
-/** Goes around what a fleet does by itself, for whoever measures it. */
+/** Goes around what a fleet does by itself, to measure it. */
 export interface FleetMeter {
   /** The search for a place, waiting for room included. */
   placement<T>(work: () => Promise<T>): Promise<T>;

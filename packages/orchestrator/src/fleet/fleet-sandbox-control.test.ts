@@ -190,7 +190,7 @@ describe("a fleet", () => {
     expect(fleet.slots.promised("i-1").sessions).toBe(0);
   });
 
-  it("holds places while a fork runs, and gives them back where it fails", async () => {
+  it("holds slots while a fork runs, and gives them back if it fails", async () => {
     let during = 0;
     const before = async (operation: string): Promise<void> => {
       if (operation !== "forkSandbox") return;

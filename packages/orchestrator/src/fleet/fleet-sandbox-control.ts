@@ -1,22 +1,35 @@
 import { hasReason, SandboxError } from "@turnbox/core";
 import type { HostConnection } from "../control/host-connection.ts";
 import { reachableAddress } from "../control/reachable-address.ts";
-import {
-  type ControlCall,
-  type Sandbox,
-  type SandboxControl,
-  type SandboxProcess,
+import type {
+  ControlCall,
+  ForkResult,
+  ForkSandboxRequest,
+  ImportedTemplate,
+  ImportTemplateRequest,
+  KillProcessRequest,
+  LaunchProcessRequest,
+  MutateSandboxRequest,
+  PauseSandboxRequest,
+  ProcessRef,
+  Sandbox,
+  SandboxCapabilities,
+  SandboxConnection,
+  SandboxControl,
+  SandboxProcess,
+  SandboxRef,
+  Template,
 } from "../control/sandbox-control.ts";
 import { askAll } from "./ask-all.ts";
 import { commonCapabilities } from "./common-capabilities.ts";
-import { type CreateSandboxOptions, createCreateSandbox } from "./create/create-sandbox.ts";
+import { type CreateSandboxOptions, SandboxCreator } from "./create/create-sandbox.ts";
 import { createDestroySandbox } from "./destroy-sandbox.ts";
 import { parseFleetId } from "./fleet-id.ts";
 import { forkOn } from "./fork-sandbox.ts";
 import { createListSandboxes, onInstance, withName } from "./list-sandboxes.ts";
 import { importOnAll, listOfAll } from "./templates.ts";
 
-/** A sandbox's place: the line to its host, and the same request under the host's own id. */
+/** Where a sandbox is: the connection to its host, and its id there. */
 interface Route {
   readonly host: HostConnection;
   readonly instanceId: string;
@@ -28,35 +41,118 @@ interface Route {
  * no map in between that could be lost.
  */
 export function createFleetSandboxControl(options: CreateSandboxOptions): SandboxControl {
-  const { registry, slots, store, wakeHost, awaitHosts } = options;
+  return new FleetSandboxControl(options);
+}
 
-  /** What is asked of all hosts is asked of those that are on their way too. */
-  const allHere = (call: ControlCall): Promise<void> => awaitHosts(registry.instanceIds(), call);
+class FleetSandboxControl implements SandboxControl {
+  readonly createSandbox: SandboxControl["createSandbox"];
+  readonly listSandboxes: SandboxControl["listSandboxes"];
+  readonly destroySandbox: SandboxControl["destroySandbox"];
+  readonly #options: CreateSandboxOptions;
 
-  const route = async (sandboxId: string, call: ControlCall): Promise<Route> => {
+  constructor(options: CreateSandboxOptions) {
+    const creator = new SandboxCreator(options);
+    this.#options = options;
+    this.createSandbox = (request, call) => creator.create(request, call);
+    this.listSandboxes = createListSandboxes(options);
+    this.destroySandbox = createDestroySandbox({
+      ...options,
+      destroy: (request, call) => this.#destroy(request, call),
+    });
+  }
+
+  async getSandbox(request: SandboxRef, call: ControlCall): Promise<Sandbox> {
+    const to = await this.#route(request.sandboxId, call);
+    const sandbox = await this.#forgetIfGone(to.host.getSandbox(local(request, to), call), to, call);
+    return await this.#named(sandbox, to, call);
+  }
+
+  async connectSandbox(request: SandboxRef, call: ControlCall): Promise<SandboxConnection> {
+    const to = await this.#route(request.sandboxId, call);
+    const connection = await this.#forgetIfGone(to.host.connectSandbox(local(request, to), call), to, call);
+    return { ...connection, sandboxId: request.sandboxId };
+  }
+
+  async forkSandbox(request: ForkSandboxRequest, call: ControlCall): Promise<readonly ForkResult[]> {
+    const { slots } = this.#options;
+    const to = await this.#route(request.sandboxId, call);
+    return await this.#forgetIfGone(forkOn({ ...to, slots }, local(request, to), call), to, call);
+  }
+
+  async pauseSandbox(request: PauseSandboxRequest, call: ControlCall): Promise<Sandbox> {
+    const to = await this.#route(request.sandboxId, call);
+    return await this.#named(await to.host.pauseSandbox(local(request, to), call), to, call);
+  }
+
+  async resumeSandbox(request: MutateSandboxRequest, call: ControlCall): Promise<Sandbox> {
+    const to = await this.#route(request.sandboxId, call);
+    return await this.#named(await to.host.resumeSandbox(local(request, to), call), to, call);
+  }
+
+  async launchProcess(request: LaunchProcessRequest, call: ControlCall): Promise<SandboxProcess> {
+    const to = await this.#route(request.sandboxId, call);
+    return this.#reachable(await to.host.launchProcess(local(request, to), call), to);
+  }
+
+  async killProcess(request: KillProcessRequest, call: ControlCall): Promise<void> {
+    const to = await this.#route(request.sandboxId, call);
+    await to.host.killProcess(local(request, to), call);
+  }
+
+  async getProcessStatus(request: ProcessRef, call: ControlCall): Promise<SandboxProcess> {
+    const to = await this.#route(request.sandboxId, call);
+    return this.#reachable(await to.host.getProcessStatus(local(request, to), call), to);
+  }
+
+  async importTemplate(request: ImportTemplateRequest, call: ControlCall): Promise<ImportedTemplate> {
+    await this.#allHere(call);
+    return await importOnAll(this.#options.registry, request, call);
+  }
+
+  async listTemplates(call: ControlCall): Promise<readonly Template[]> {
+    await this.#allHere(call);
+    return await listOfAll(this.#options.registry, call);
+  }
+
+  async capabilities(call: ControlCall): Promise<SandboxCapabilities> {
+    await this.#allHere(call);
+    return commonCapabilities(await askAll(this.#options.registry, (host) => host.capabilities(call)));
+  }
+
+  async #destroy(request: MutateSandboxRequest, call: ControlCall): Promise<void> {
+    const to = await this.#route(request.sandboxId, call);
+    await this.#forgetIfGone(to.host.destroySandbox(local(request, to), call), to, call);
+    await this.#options.store.deleteSandbox(to.sessionId, call);
+  }
+
+  async #route(sandboxId: string, call: ControlCall): Promise<Route> {
     const { instanceId, sessionId } = parseFleetId(sandboxId);
     try {
-      return { host: await wakeHost(instanceId, call), instanceId, sessionId };
+      return { host: await this.#options.wakeHost(instanceId, call), instanceId, sessionId };
     } catch (error) {
       if (!hasReason(error, "INSTANCE_NOT_FOUND")) throw error;
       throw new SandboxError("SANDBOX_NOT_FOUND", `there is no sandbox ${sandboxId}`, { cause: error });
     }
-  };
-  /** The request as its host understands it. */
-  const local = <R extends { readonly sandboxId: string }>(request: R, { sessionId }: Route): R => ({
-    ...request,
-    sandboxId: sessionId,
-  });
-  const named = async (sandbox: Sandbox, { instanceId, sessionId }: Route, call: ControlCall): Promise<Sandbox> => {
-    const row = await store.getSandbox(sessionId, call);
+  }
+
+  /** What is asked of all hosts is asked of those that are on their way too. */
+  async #allHere(call: ControlCall): Promise<void> {
+    await this.#options.awaitHosts(this.#options.registry.instanceIds(), call);
+  }
+
+  async #named(sandbox: Sandbox, { instanceId, sessionId }: Route, call: ControlCall): Promise<Sandbox> {
+    const row = await this.#options.store.getSandbox(sessionId, call);
     return withName(onInstance(sandbox, instanceId), row?.tenant === call.tenant ? row.name : undefined);
-  };
-  const reachable = (process: SandboxProcess, { instanceId }: Route): SandboxProcess => {
-    const { url } = registry.instance(instanceId);
+  }
+
+  #reachable(process: SandboxProcess, { instanceId }: Route): SandboxProcess {
+    const { url } = this.#options.registry.instance(instanceId);
     return url === undefined ? process : { ...process, address: reachableAddress(process.address, url) };
-  };
+  }
+
   /** What the host says to be gone leaves the index, and with it its name. */
-  const forgetIfGone = async <T>(work: Promise<T>, { sessionId }: Route, call: ControlCall): Promise<T> => {
+  async #forgetIfGone<T>(work: Promise<T>, { sessionId }: Route, call: ControlCall): Promise<T> {
+    const { store } = this.#options;
     try {
       return await work;
     } catch (error) {
@@ -65,64 +161,8 @@ export function createFleetSandboxControl(options: CreateSandboxOptions): Sandbo
       if (row?.tenant === call.tenant && row.phase === "created") await store.deleteSandbox(sessionId, call);
       throw error;
     }
-  };
-
-  return {
-    createSandbox: createCreateSandbox(options),
-    listSandboxes: createListSandboxes(options),
-    getSandbox: async (request, call) => {
-      const to = await route(request.sandboxId, call);
-      const sandbox = await forgetIfGone(to.host.getSandbox(local(request, to), call), to, call);
-      return await named(sandbox, to, call);
-    },
-    destroySandbox: createDestroySandbox({
-      ...options,
-      destroy: async (request, call) => {
-        const to = await route(request.sandboxId, call);
-        await forgetIfGone(to.host.destroySandbox(local(request, to), call), to, call);
-        await store.deleteSandbox(to.sessionId, call);
-      },
-    }),
-    connectSandbox: async (request, call) => {
-      const to = await route(request.sandboxId, call);
-      const connection = await forgetIfGone(to.host.connectSandbox(local(request, to), call), to, call);
-      return { ...connection, sandboxId: request.sandboxId };
-    },
-    forkSandbox: async (request, call) => {
-      const to = await route(request.sandboxId, call);
-      return await forgetIfGone(forkOn({ ...to, slots }, local(request, to), call), to, call);
-    },
-    pauseSandbox: async (request, call) => {
-      const to = await route(request.sandboxId, call);
-      return await named(await to.host.pauseSandbox(local(request, to), call), to, call);
-    },
-    resumeSandbox: async (request, call) => {
-      const to = await route(request.sandboxId, call);
-      return await named(await to.host.resumeSandbox(local(request, to), call), to, call);
-    },
-    launchProcess: async (request, call) => {
-      const to = await route(request.sandboxId, call);
-      return reachable(await to.host.launchProcess(local(request, to), call), to);
-    },
-    killProcess: async (request, call) => {
-      const to = await route(request.sandboxId, call);
-      await to.host.killProcess(local(request, to), call);
-    },
-    getProcessStatus: async (request, call) => {
-      const to = await route(request.sandboxId, call);
-      return reachable(await to.host.getProcessStatus(local(request, to), call), to);
-    },
-    importTemplate: async (request, call) => {
-      await allHere(call);
-      return await importOnAll(registry, request, call);
-    },
-    listTemplates: async (call) => {
-      await allHere(call);
-      return await listOfAll(registry, call);
-    },
-    capabilities: async (call) => {
-      await allHere(call);
-      return commonCapabilities(await askAll(registry, (host) => host.capabilities(call)));
-    },
-  };
+  }
 }
+
+/** The request as its host understands it. */
+const local = <R extends SandboxRef>(request: R, { sessionId }: Route): R => ({ ...request, sandboxId: sessionId });

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { SandboxError } from "@turnbox/core";
 
 /** A digest of a request's content that does not depend on the order in which its maps arrived. */
 export function hashPayload(payload: unknown): string {
@@ -8,4 +9,10 @@ export function hashPayload(payload: unknown): string {
       : value,
   );
   return createHash("sha256").update(canonical).digest("hex");
+}
+
+export function idempotencyConflict(key: string): SandboxError {
+  return new SandboxError("IDEMPOTENCY_CONFLICT", "idempotency_key: was used before with another request", {
+    metadata: { field: "idempotency_key", key },
+  });
 }

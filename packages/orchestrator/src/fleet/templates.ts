@@ -61,9 +61,9 @@ export async function listOfAll(registry: InstanceRegistry, call: ControlCall): 
   const lists = await askAll(registry, (host) => host.listTemplates(call));
   const versions = new Map<string, Template>();
   for (const template of lists.flat()) {
-    const place = `${template.name}@${template.digest}`;
-    const known = versions.get(place);
-    versions.set(place, { ...template, latest: template.latest || known?.latest === true });
+    const version = `${template.name}@${template.digest}`;
+    const known = versions.get(version);
+    versions.set(version, { ...template, latest: template.latest || known?.latest === true });
   }
   return [...versions.values()].sort(
     (a, b) => a.name.localeCompare(b.name) || b.createdAtMs - a.createdAtMs || a.digest.localeCompare(b.digest),

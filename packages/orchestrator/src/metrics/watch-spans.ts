@@ -11,7 +11,7 @@ interface Span {
 
 /**
  * Times how long instances take to come up and to be emptied, by following the fleet until the signal aborts. What was
- * under way when it began is not timed: nobody saw it begin.
+ * under way when it began is not timed: its beginning was not seen.
  */
 export async function watchSpans(
   { fleet, metrics, clock }: { readonly fleet: FleetView; readonly metrics: FleetMetrics; readonly clock: Clock },

@@ -1,26 +1,28 @@
 import { SandboxError } from "@turnbox/core";
-import type { IdempotencyRef } from "../../store/store.ts";
 import type { ControlCall, CreateSandboxRequest } from "../../control/sandbox-control.ts";
+import type { IdempotencyRef } from "../../store/store.ts";
 
-/** One create, from the first candidate to the end. The session's id is the same on every host that is asked. */
-export interface CreateAttempt {
+/** What a caller wants made. */
+export interface CreateWish {
   readonly request: CreateSandboxRequest;
-  readonly sessionId: string;
+  /** Detached from the caller: what was begun is brought to its end. */
   readonly call: ControlCall;
-  /** Aborts when nobody waits for the sandbox any more: until a host is asked, that is the end of it. */
+  /** Aborts when no caller waits for the sandbox any more: until a host is asked, that is the end of it. */
   readonly wanted: AbortSignal;
   /** How long it may wait for room. */
   readonly patienceMs: number;
-  /** Whether somebody began it under the same key before, and a host may have made it then. */
-  readonly begun: "now" | "before";
-  readonly key: IdempotencyRef | undefined;
-  /** Throws where the key has been freed and begun anew by another replica. The row is there by then. */
-  readonly confirm: () => Promise<void>;
-  /** The instance that its row names, as far as this replica knows; another one may go on with the same sandbox. */
-  readonly track: { at: string | undefined };
 }
 
-/** A call of this replica's own, whoever it began for. */
+/** One create that is on record. The session's id is the same on every host that is asked. */
+export interface CreateAttempt extends CreateWish {
+  readonly sessionId: string;
+  /** Whether an earlier call began it under the same key, so that a host may have made it then. */
+  readonly begun: "now" | "before";
+  /** Absent if the request has none. */
+  readonly key?: IdempotencyRef;
+}
+
+/** A call of this replica's own, independent of the caller's. */
 export interface Own {
   readonly signal: AbortSignal;
 }
@@ -29,7 +31,13 @@ const TAKEN_OVER_RETRY_MS = 1000;
 
 export const isUnknown = (error: unknown): boolean => SandboxError.from(error).admitted === "unknown";
 
-/** Another replica makes the same sandbox; whoever asks again under the same key finds out what came of it. */
+/** The same failure, of a create that may have been made all the same. */
+export function outcomeUnknown(cause: unknown): SandboxError {
+  const { reason, message } = SandboxError.from(cause);
+  return new SandboxError(reason, message, { admitted: "unknown", cause });
+}
+
+/** Another replica makes the same sandbox; a call under the same key finds out what came of it. */
 export function takenOver(): SandboxError {
   return new SandboxError("OVERLOADED", "another orchestrator makes this sandbox at this moment", {
     admitted: "unknown",
@@ -37,14 +45,10 @@ export function takenOver(): SandboxError {
   });
 }
 
-export function unknownOutcome(instanceId: string, cause: SandboxError): SandboxError {
+export function unknownOnHost(instanceId: string, cause: SandboxError): SandboxError {
   return new SandboxError(
     "HOST_UNREACHABLE",
     `the instance ${instanceId} did not say what became of the create: ${cause.message}`,
-    {
-      admitted: "unknown",
-      metadata: { instanceId },
-      cause,
-    },
+    { admitted: "unknown", metadata: { instanceId }, cause },
   );
 }

@@ -49,7 +49,7 @@ describe("creates that find no room", () => {
     expect(await fleet.store.waitingCreates(CALL)).toBe(0);
   });
 
-  it("are served in the order in which they came, and none holds a place meanwhile", async () => {
+  it("are served in the order in which they came, and none holds a slot meanwhile", async () => {
     await using fleet = await createFakeFleet({ ...growing, instances: ["i-1"] });
     fleet.host("i-1").setReport({ maxSessions: 1, sessionCount: 1 });
     await fleet.registry.refresh(CALL);
@@ -97,7 +97,7 @@ describe("creates that find no room", () => {
     });
   });
 
-  it("are told in time that none came", async () => {
+  it("fail in time if none came", async () => {
     await using fleet = await createFakeFleet({
       ...growing,
       provisioner: { boot: () => new Promise(() => undefined) },

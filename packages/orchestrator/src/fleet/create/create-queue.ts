@@ -62,13 +62,13 @@ export class CreateQueue {
     if (why !== undefined) throw this.exhausted(`${waiter.message}; ${why}`);
     const over = new AbortController();
     const served = Promise.withResolvers<T>();
-    let place: T | undefined;
+    let taken: T | undefined;
     const entry: Waiting = {
       serve: () => {
         if (signal.aborted) return false;
-        place = waiter.take();
-        if (place === undefined) return false;
-        served.resolve(place);
+        taken = waiter.take();
+        if (taken === undefined) return false;
+        served.resolve(taken);
         return true;
       },
     };
@@ -82,7 +82,7 @@ export class CreateQueue {
       return await Promise.race([served.promise, tooLate]);
     } catch (error) {
       // A place that came at the last moment is taken, not lost.
-      if (place !== undefined) return place;
+      if (taken !== undefined) return taken;
       throw error;
     } finally {
       this.#waiting.delete(entry);
@@ -141,7 +141,7 @@ export class CreateQueue {
     });
   }
 
-  /** Tells the store how many wait, at each change and often enough to be believed, until nobody does. */
+  /** Puts on record how many wait, at each change and before the last record runs out, until none does. */
   async #keepAnnouncing(): Promise<void> {
     const { store, holder, clock, logger, onDemand } = this.#options;
     for (;;) {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { type Reason, SandboxError } from "@turnbox/core";
 import type { FakeControlOptions } from "../../control/fake/fake-sandbox-control.ts";
+import type { Store } from "../../store/store.ts";
 import type { ControlCall, CreateSandboxRequest } from "../../control/sandbox-control.ts";
 import { createFakeFleet, type FakeFleet } from "../fake-fleet.suite.ts";
 
@@ -51,7 +52,7 @@ describe("createSandbox on a fleet", () => {
     expect(made.address).toBe("i-2.test:9100");
   });
 
-  it("says how the sandbox is reached, but not to whoever repeats the request later", async () => {
+  it("says how the sandbox is reached, but not to a caller that repeats the request later", async () => {
     await using fleet = await createFakeFleet();
     const { sandboxId, session, connection } = await fleet.control.createSandbox(request(), CALL);
     const { sessionId } = session;
@@ -61,7 +62,7 @@ describe("createSandbox on a fleet", () => {
     expect([again.sandboxId, again.connection]).toEqual([sandboxId, undefined]);
   });
 
-  it("counts creates in flight, so that two never take the same last place", async () => {
+  it("counts creates in flight, so that two never take the same last slot", async () => {
     await using fleet = await createFakeFleet({
       instances: ["i-1", "i-2"],
       hosts: {
@@ -180,6 +181,31 @@ describe("createSandbox on a fleet", () => {
       reason: "SANDBOX_EXISTS",
       metadata: { sandboxId: made.sandboxId },
     });
+  });
+
+  it("makes three round trips to the store, and one if the key is done", async () => {
+    const operations: string[] = [];
+    const counted = (store: Store): Store =>
+      new Proxy(store, {
+        get: (target, name) => {
+          const value: unknown = Reflect.get(target, name, target);
+          if (typeof value !== "function") return value;
+          return (...args: unknown[]): unknown => {
+            operations.push(String(name));
+            return Reflect.apply(value, target, args);
+          };
+        },
+      });
+    await using fleet = await createFakeFleet({ aroundStore: counted });
+    const operationsOf = async (changes: Partial<CreateSandboxRequest>): Promise<readonly string[]> => {
+      operations.length = 0;
+      await fleet.control.createSandbox(request(changes), CALL);
+      return [...operations];
+    };
+    const trips = ["beginCreate", "placeSandbox", "finishCreate"];
+    expect(await operationsOf({ name: "web" })).toEqual(trips);
+    expect(await operationsOf({ name: "web" })).toEqual(["beginCreate"]);
+    expect(await operationsOf({ idempotencyKey: "" })).toEqual(trips);
   });
 
   it("takes a request whose labels come in another order for the same", async () => {

@@ -1,29 +1,27 @@
 import { SandboxError } from "@turnbox/core";
 import { whileWanted } from "../../async/while-wanted.ts";
 
-/** Who still waits for a piece of work that several may have asked for. */
-export interface SharedCall {
-  /** Aborts when all who followed the work have left. */
-  readonly signal: AbortSignal;
-  /** Waits for the work as long as this caller wants. */
-  follow<T>(work: Promise<T>, caller: AbortSignal): Promise<T>;
-}
+/** A piece of work that several callers may wait for. It goes on when they leave, and learns when all of them have. */
+export class SharedCall<T> {
+  readonly result: Promise<T>;
+  readonly #abandoned = new AbortController();
+  #followers = 0;
 
-export function createSharedCall(): SharedCall {
-  const nobody = new AbortController();
-  let followers = 0;
-  return {
-    signal: nobody.signal,
-    follow: async (work, caller) => {
-      followers += 1;
-      try {
-        return await whileWanted(work, caller);
-      } finally {
-        followers -= 1;
-        if (followers === 0) {
-          nobody.abort(new SandboxError("CANCELLED", "nobody waits for it any more", { admitted: "no" }));
-        }
+  /** Starts the work. Its signal aborts when all who followed it have left. */
+  constructor(work: (wanted: AbortSignal) => Promise<T>) {
+    this.result = work(this.#abandoned.signal);
+  }
+
+  /** Waits for the result as long as this caller wants. */
+  async follow(caller: AbortSignal): Promise<T> {
+    this.#followers += 1;
+    try {
+      return await whileWanted(this.result, caller);
+    } finally {
+      this.#followers -= 1;
+      if (this.#followers === 0) {
+        this.#abandoned.abort(new SandboxError("CANCELLED", "nobody waits for it any more", { admitted: "no" }));
       }
-    },
-  };
+    }
+  }
 }

@@ -2,10 +2,10 @@ import type { CreateSandboxRequest } from "../../control/sandbox-control.ts";
 import type { CreateQueue } from "./create-queue.ts";
 import { type FleetMeter, NO_METER } from "../fleet-meter.ts";
 import type { InstanceRegistry } from "../registry/instance-registry.ts";
-import { type PlacementRules, place } from "../placement/placement.ts";
+import { type PlacementRules, findPlacement } from "../placement/placement.ts";
 import type { Demand, SlotClaim, Slots } from "../placement/slots.ts";
 
-/** A place that is taken on the first of the candidates; the others are worth trying after it. */
+/** A slot on the first of the candidates; the others are worth trying after it. */
 export interface TakenSlot {
   readonly claim: SlotClaim;
   readonly candidates: readonly [string, ...string[]];
@@ -31,11 +31,11 @@ export const demandOf = (request: CreateSandboxRequest): Demand => ({
   diskBytes: request.quotaBytes ?? 0,
 });
 
-/** Takes a place for a sandbox, or waits for one. Those that came before are served first. */
+/** Takes a slot for a sandbox, or waits for one. Those that came before are served first. */
 export function createTakeSlot({ registry, slots, rules, queue, meter = NO_METER }: TakeSlotOptions): TakeSlot {
   const takeNow = (request: CreateSandboxRequest): TakenSlot | { readonly refused: string } => {
     const wanted = { ...demandOf(request), template: request.template };
-    const placement = place(wanted, registry.placementView(), rules);
+    const placement = findPlacement(wanted, registry.placementView(), rules);
     if (placement.kind === "refused") return { refused: placement.message };
     return { claim: slots.claim(placement.candidates[0], demandOf(request)), candidates: placement.candidates };
   };

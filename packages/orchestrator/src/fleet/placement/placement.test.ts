@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { type Obstacle, type PlacementInstance, type PlacementRequest, place } from "./placement.ts";
+import { type Obstacle, type PlacementInstance, type PlacementRequest, findPlacement } from "./placement.ts";
 
 const RULES = { headroom: 0, maxCandidates: 3 };
 const REQUEST: PlacementRequest = { cpus: 1, memoryBytes: 100, diskBytes: 10, template: "" };
@@ -17,11 +17,11 @@ const instance = (instanceId: string, changes: Partial<PlacementInstance> = {}):
 });
 
 const candidates = (instances: readonly PlacementInstance[], request = REQUEST, rules = RULES): readonly string[] => {
-  const placement = place(request, instances, rules);
+  const placement = findPlacement(request, instances, rules);
   return placement.kind === "placed" ? placement.candidates : [];
 };
 
-describe("place", () => {
+describe("findPlacement", () => {
   it("prefers the least loaded, by whatever it is loaded most with", () => {
     const busyCpu = instance("a", { cpus: { used: 6, total: 8 } });
     const busySessions = instance("b", { sessions: { used: 5, total: 10 } });
@@ -67,7 +67,7 @@ describe("place", () => {
     ["memory", { memoryBytes: { used: 901, total: 1000 } }],
     ["pool_space", { poolBytes: { used: 991, total: 1000 } }],
   ])("refuses and says why: %s (D28, D30)", (obstacle, changes) => {
-    const placement = place(REQUEST, [instance("a", changes)], RULES);
+    const placement = findPlacement(REQUEST, [instance("a", changes)], RULES);
     expect(placement).toMatchObject({ kind: "refused", why: new Map([[obstacle, 1]]) });
   });
 
@@ -87,11 +87,11 @@ describe("place", () => {
   });
 
   it("says so when there is nothing to choose from", () => {
-    expect(place(REQUEST, [], RULES)).toMatchObject({ kind: "refused", message: "the fleet has no instances" });
+    expect(findPlacement(REQUEST, [], RULES)).toMatchObject({ kind: "refused", message: "the fleet has no instances" });
   });
 
   it("counts each obstacle once for each instance", () => {
-    const placement = place(
+    const placement = findPlacement(
       REQUEST,
       [instance("a", { admission: "cordoned" }), instance("b", { sessions: { used: 1, total: 1 } })],
       RULES,
@@ -109,7 +109,7 @@ function createRandom(seed: number): (below: number) => number {
   };
 }
 
-describe("place, on random fleets", () => {
+describe("findPlacement, on random fleets", () => {
   const fleet = (seed: number): PlacementInstance[] => {
     const random = createRandom(seed);
     return Array.from({ length: 1 + random(60) }, (_, index) =>

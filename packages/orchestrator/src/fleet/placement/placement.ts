@@ -67,7 +67,7 @@ const LOAD_STEPS = 50;
  *
  * One pass keeps the best few, so the cost grows with the number of instances alone.
  */
-export function place(
+export function findPlacement(
   request: PlacementRequest,
   instances: Iterable<PlacementInstance>,
   rules: PlacementRules,

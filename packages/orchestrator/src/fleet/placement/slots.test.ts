@@ -17,7 +17,7 @@ describe("Slots", () => {
     expect(slots.promised("b").sessions).toBe(0);
   });
 
-  it("gives the place back when the create fails", () => {
+  it("gives the slot back when the create fails", () => {
     const { slots } = createSlots();
     expect(() => {
       using _claim = slots.claim("a", DEMAND);
@@ -34,7 +34,7 @@ describe("Slots", () => {
     expect(slots.promised("a").sessions).toBe(1);
   });
 
-  it("D29: a report asked for before the sandbox was there does not release its place, a later one does", () => {
+  it("D29: a report asked for before the sandbox was there does not release its slot, a later one does", () => {
     const { clock, slots } = createSlots();
     {
       using claim = slots.claim("a", DEMAND);
