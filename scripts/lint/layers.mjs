@@ -74,7 +74,7 @@ const isSettingOf = (source, target) => source.inner === "config.ts" && target.i
 const layerOf = ({ owner, inner, noun }) => {
   if (owner !== "sandbox-host" && owner !== "orchestrator") return "noun";
   if (inner === "main.ts" || inner === "serve.ts") return "main";
-  if (inner === "compose.ts" || inner === "compose-backends.ts") return "compose";
+  if (/^compose(-[a-z]+)*\.ts$/.test(inner)) return "compose";
   return noun === "rpc" ? "rpc" : "noun";
 };
 
