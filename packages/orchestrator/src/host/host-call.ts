@@ -33,7 +33,7 @@ const EPOCH_HEADER = "turnbox-fleet-epoch";
 /**
  * Calls a host and makes `SandboxError`s of what goes wrong. A call that was lost with a connection that had worked
  * before is sent once more over a new one, where the error table lets it: it changes nothing, or nothing of it arrived.
- * Every other repetition is for whoever holds the idempotency key.
+ * Every other repetition is for the holder of the idempotency key.
  */
 export function createCallHost({ url, tokenFor, link, onNewConnection }: CallHostOptions): CallHost {
   const once = async <T>(

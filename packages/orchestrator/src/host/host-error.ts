@@ -5,7 +5,7 @@ import { ErrorDetailSchema } from "@turnbox/protocol/turnbox/common/v1/error_pb"
 /** Codes that the transport uses for a connection that broke, where no host has said anything. */
 const BROKEN: ReadonlySet<Code> = new Set([Code.Unavailable, Code.Aborted, Code.Internal, Code.Unknown, Code.Canceled]);
 
-/** What is a session to the host is a sandbox to whoever asks here. */
+/** What is a session to the host is a sandbox to callers of the fleet. */
 const RENAMED: Readonly<Partial<Record<Reason, Reason>>> = { SESSION_NOT_FOUND: "SANDBOX_NOT_FOUND" };
 
 /**

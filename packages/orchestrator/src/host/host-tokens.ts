@@ -20,13 +20,13 @@ export function createHostTokens({
   const kept = new Map<string, SignedToken>();
   return (caller: HostCaller) => {
     const tenant = caller.kind === "fleet" ? ANY_TENANT : caller.tenant;
-    const place = `${caller.kind} ${tenant}`;
-    const present = kept.get(place);
+    const key = `${caller.kind} ${tenant}`;
+    const present = kept.get(key);
     if (present !== undefined && present.expiresAtMs - clock.nowMs() > RENEW_MS) return present.token;
     const verbs = caller.kind === "fleet" ? VERBS : VERBS.filter((verb) => verb !== "admin");
     const signed = signer.sign({ tenant, verbs, lifetimeMs: LIFETIME_MS });
     if (kept.size >= MAX_KEPT) kept.clear();
-    kept.set(place, signed);
+    kept.set(key, signed);
     return signed.token;
   };
 }

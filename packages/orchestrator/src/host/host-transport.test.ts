@@ -143,7 +143,7 @@ describe("a connection that is dead without a word", () => {
   });
 });
 
-describe("a host that lets nobody in", () => {
+describe("a host that takes no connections", () => {
   it("is given up after the time for a connection, and nothing was admitted", async () => {
     const sockets: Socket[] = [];
     const server = createNetServer((socket) => {

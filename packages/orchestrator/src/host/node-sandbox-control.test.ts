@@ -311,7 +311,7 @@ describe("createNodeSandboxControl for the fleet", () => {
 describe("createNodeSandboxControl over the network", () => {
   const connect = (url: string) => createNodeSandboxControl({ url, tokenFor: () => new Secret("t") });
 
-  it("says that nothing was admitted where nobody listens", async () => {
+  it("says that nothing was admitted if nothing listens", async () => {
     const server = createNetServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => server.once("listening", resolve));
     const address = server.address();

@@ -1,10 +1,32 @@
-import { createClient } from "@connectrpc/connect";
+import { type Client, createClient } from "@connectrpc/connect";
 import { invalidArgument, parseSessionId } from "@turnbox/core";
 import { HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import { ProcessService } from "@turnbox/protocol/turnbox/host/v1/process_pb";
 import { type Session, SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
-import type { HostConnection } from "../control/host-connection.ts";
-import { type ControlCall, type Sandbox, type SandboxCapabilities, urlToAddress } from "../control/sandbox-control.ts";
+import type { HostConnection, HostReport } from "../control/host-connection.ts";
+import {
+  type ControlCall,
+  type CreatedSandbox,
+  type CreateSandboxRequest,
+  type ForkResult,
+  type ForkSandboxRequest,
+  type ImportedTemplate,
+  type ImportTemplateRequest,
+  type KillProcessRequest,
+  type LaunchProcessRequest,
+  type ListSandboxesRequest,
+  type MutateSandboxRequest,
+  type PauseSandboxRequest,
+  type ProcessRef,
+  type Sandbox,
+  type SandboxCapabilities,
+  type SandboxConnection,
+  type SandboxPage,
+  type SandboxProcess,
+  type SandboxRef,
+  type Template,
+  urlToAddress,
+} from "../control/sandbox-control.ts";
 import {
   fromCapabilities,
   fromForkFailure,
@@ -15,7 +37,7 @@ import {
   toCreateSession,
   toToolsPolicy,
 } from "./convert.ts";
-import { type CallHostOptions, createCallHost, type HostCall, type HostCaller } from "./host-call.ts";
+import { type CallHost, type CallHostOptions, createCallHost, type HostCall, type HostCaller } from "./host-call.ts";
 import { createHostCommands } from "./host-commands.ts";
 import { createHostTransport, type HostTransport } from "./host-transport.ts";
 import { toReport, unlessMissing } from "./report.ts";
@@ -42,160 +64,193 @@ const FLEET: HostCaller = { kind: "fleet" };
  * the host's own answer, kept for as long as the connection to it lives.
  */
 export function createNodeSandboxControl(options: NodeSandboxControlOptions): HostConnection {
-  const { url, tokenFor } = options;
-  const link = options.transport ?? createHostTransport(url);
-  const deadlines = { ...DEFAULT_DEADLINES, ...options.deadlines };
-  const sessions = createClient(SessionService, link.transport);
-  const processes = createClient(ProcessService, link.transport);
-  const host = createClient(HostService, link.transport);
-  const address = urlToAddress(url);
-  let known: SandboxCapabilities | undefined;
-
-  const call = createCallHost({
-    url,
-    tokenFor,
-    link,
-    onNewConnection: () => {
-      known = undefined;
-    },
-  });
-  const reading = ({ signal, tenant }: ControlCall): HostCall => ({
-    signal,
-    caller: { kind: "tenant", tenant },
-    timeoutMs: deadlines.readMs,
-    effect: "none",
-  });
-  const changing = (control: ControlCall, timeoutMs = deadlines.changeMs): HostCall => ({
-    ...reading(control),
-    timeoutMs,
-    effect: "some",
-  });
-  const asFleet = ({ signal }: { readonly signal: AbortSignal }): HostCall => ({
-    signal,
-    caller: FLEET,
-    timeoutMs: deadlines.readMs,
-    effect: "none",
-  });
-  const idOf = (sandboxId: string): string => parseSessionId(sandboxId, "sandbox_id");
-
-  const capabilities = async (control: ControlCall): Promise<SandboxCapabilities> => {
-    const kept = link.connection() === "kept" ? known : undefined;
-    if (kept !== undefined) return kept;
-    const answer = await call(reading(control), (options) => host.getCapabilities({}, options));
-    known = fromCapabilities(required(answer.capabilities, "capabilities"));
-    return known;
-  };
-  const toSandbox = (session: Session | undefined, able: SandboxCapabilities): Sandbox => {
-    const described = fromSession(required(session, "session"));
-    return { sandboxId: described.sessionId, address, capabilities: able, session: described };
-  };
-
-  return {
-    createSandbox: async (request, control) => {
-      if (request.name !== undefined) throw invalidArgument("name", "is kept by a fleet; one host has no names");
-      // An id of the host's own choosing is the same for every repetition of the key.
-      const sessionId = request.sessionId === undefined ? "" : parseSessionId(request.sessionId);
-      const answer = await call(changing(control, deadlines.createMs), (options) =>
-        sessions.createSession(toCreateSession(request, sessionId), options),
-      );
-      if (answer.capabilities !== undefined) known = fromCapabilities(answer.capabilities);
-      const made = toSandbox(answer.session, known ?? (await capabilities(control)));
-      return { ...made, connection: { sandboxId: made.sandboxId, sessionId: made.sandboxId, url } };
-    },
-    getSandbox: async ({ sandboxId }, control) => {
-      const request = { sessionId: idOf(sandboxId) };
-      const answer = await call(reading(control), (options) => sessions.getSession(request, options));
-      return toSandbox(answer.session, await capabilities(control));
-    },
-    listSandboxes: async ({ labels, pageSize, pageToken }, control) => {
-      const request = { page: { pageSize, pageToken }, selector: { matchLabels: { ...labels } } };
-      const answer = await call(reading(control), (options) => sessions.listSessions(request, options));
-      const able = await capabilities(control);
-      return {
-        sandboxes: answer.sessions.map((session) => toSandbox(session, able)),
-        nextPageToken: answer.page?.nextPageToken ?? "",
-        unreachableInstances: [],
-      };
-    },
-    destroySandbox: async ({ sandboxId, idempotencyKey }, control) => {
-      const request = { sessionId: idOf(sandboxId), idempotencyKey };
-      await call(changing(control), (options) => sessions.destroySession(request, options));
-    },
-    connectSandbox: async ({ sandboxId }, control) => {
-      const request = { sessionId: idOf(sandboxId) };
-      await call(reading(control), (options) => sessions.getSession(request, options));
-      return { sandboxId, sessionId: sandboxId, url };
-    },
-    forkSandbox: async ({ sandboxId, idempotencyKey, snapshotId, count, labels }, control) => {
-      const request = { sessionId: idOf(sandboxId), idempotencyKey, snapshotId, count, labels: { ...labels } };
-      const answer = await call(changing(control, deadlines.createMs), (options) =>
-        sessions.forkSession(request, options),
-      );
-      const able = await capabilities(control);
-      return answer.results.map((one) =>
-        one.result.case === "session"
-          ? { kind: "forked", sandbox: toSandbox(one.result.value, able) }
-          : { kind: "failed", error: fromForkFailure(one) },
-      );
-    },
-    pauseSandbox: async ({ sandboxId, idempotencyKey, tools }, control) => {
-      const request = { sessionId: idOf(sandboxId), idempotencyKey, tools: toToolsPolicy(tools) };
-      const answer = await call(changing(control), (options) => sessions.pauseSession(request, options));
-      return toSandbox(answer.session, await capabilities(control));
-    },
-    resumeSandbox: async ({ sandboxId, idempotencyKey }, control) => {
-      const request = { sessionId: idOf(sandboxId), idempotencyKey };
-      const answer = await call(changing(control), (options) => sessions.resumeSession(request, options));
-      return toSandbox(answer.session, await capabilities(control));
-    },
-    launchProcess: async ({ sandboxId, idempotencyKey, binary, args, env, exposePort }, control) => {
-      const request = {
-        sessionId: idOf(sandboxId),
-        idempotencyKey,
-        binary,
-        args: [...args],
-        env: { ...env },
-        exposePort,
-      };
-      const answer = await call(changing(control), (options) => processes.launchProcess(request, options));
-      return fromProcess(required(answer.process, "process"), url);
-    },
-    killProcess: async ({ sandboxId, processId, signalNumber }, control) => {
-      const request = { sessionId: idOf(sandboxId), processId, signal: signalNumber };
-      await call(changing(control), (options) => processes.killProcess(request, options));
-    },
-    getProcessStatus: async ({ sandboxId, processId }, control) => {
-      const request = { sessionId: idOf(sandboxId), processId };
-      const answer = await call(reading(control), (options) => processes.getProcessStatus(request, options));
-      return fromProcess(required(answer.process, "process"), url);
-    },
-    importTemplate: async ({ archive, idempotencyKey, name }, { signal }) => {
-      const parts = toImportParts({ idempotencyKey, name }, archive);
-      const answer = await call({ signal, caller: FLEET, effect: "some" }, (options) =>
-        host.importTemplate(parts, options),
-      );
-      return { template: fromTemplate(required(answer.template, "template")), hosts: 1 };
-    },
-    listTemplates: async ({ signal }) => {
-      const answer = await call(asFleet({ signal }), (options) => host.listTemplates({}, options));
-      return answer.templates.map(fromTemplate);
-    },
-    capabilities,
-    ...createHostCommands({ call, host, sessions, readMs: deadlines.readMs, commandMs: deadlines.createMs }),
-    report: async ({ signal }) => {
-      const [health, stats, templates] = await Promise.all([
-        call(asFleet({ signal }), (options) => host.healthCheck({}, options)),
-        call(asFleet({ signal }), (options) => host.getStats({}, options)).catch(unlessMissing),
-        call(asFleet({ signal }), (options) => host.listTemplates({}, options)).catch(unlessMissing),
-      ]);
-      return toReport({ health, stats, templates: templates?.templates ?? [] });
-    },
-    [Symbol.asyncDispose]: async () => {
-      link[Symbol.dispose]();
-      await Promise.resolve();
-    },
-  };
+  return new NodeSandboxControl(options);
 }
+
+class NodeSandboxControl implements HostConnection {
+  readonly sessions: HostConnection["sessions"];
+  readonly setAdmission: HostConnection["setAdmission"];
+  readonly pauseSession: HostConnection["pauseSession"];
+  readonly #url: string;
+  readonly #address: string;
+  readonly #deadlines: HostDeadlines;
+  readonly #transport: HostTransport;
+  readonly #call: CallHost;
+  readonly #sessions: Client<typeof SessionService>;
+  readonly #processes: Client<typeof ProcessService>;
+  readonly #host: Client<typeof HostService>;
+  #capabilities: SandboxCapabilities | undefined;
+
+  constructor({ url, tokenFor, transport = createHostTransport(url), deadlines }: NodeSandboxControlOptions) {
+    this.#url = url;
+    this.#address = urlToAddress(url);
+    this.#deadlines = { ...DEFAULT_DEADLINES, ...deadlines };
+    this.#transport = transport;
+    this.#sessions = createClient(SessionService, transport.transport);
+    this.#processes = createClient(ProcessService, transport.transport);
+    this.#host = createClient(HostService, transport.transport);
+    const onNewConnection = (): void => {
+      this.#capabilities = undefined;
+    };
+    this.#call = createCallHost({ url, tokenFor, link: transport, onNewConnection });
+    const { readMs, createMs } = this.#deadlines;
+    const commands = { call: this.#call, host: this.#host, sessions: this.#sessions, readMs, commandMs: createMs };
+    const { sessions, setAdmission, pauseSession } = createHostCommands(commands);
+    this.sessions = sessions;
+    this.setAdmission = setAdmission;
+    this.pauseSession = pauseSession;
+  }
+
+  async createSandbox(request: CreateSandboxRequest, control: ControlCall): Promise<CreatedSandbox> {
+    if (request.name !== undefined) throw invalidArgument("name", "is kept by a fleet; one host has no names");
+    // An id of the host's own choosing is the same for every repetition of the key.
+    const sessionId = request.sessionId === undefined ? "" : parseSessionId(request.sessionId);
+    const answer = await this.#call(this.#changing(control, this.#deadlines.createMs), (options) =>
+      this.#sessions.createSession(toCreateSession(request, sessionId), options),
+    );
+    if (answer.capabilities !== undefined) this.#capabilities = fromCapabilities(answer.capabilities);
+    const made = this.#toSandbox(answer.session, this.#capabilities ?? (await this.capabilities(control)));
+    return { ...made, connection: { sandboxId: made.sandboxId, sessionId: made.sandboxId, url: this.#url } };
+  }
+
+  async getSandbox({ sandboxId }: SandboxRef, control: ControlCall): Promise<Sandbox> {
+    const request = { sessionId: idOf(sandboxId) };
+    const answer = await this.#call(this.#reading(control), (options) => this.#sessions.getSession(request, options));
+    return this.#toSandbox(answer.session, await this.capabilities(control));
+  }
+
+  async listSandboxes(query: ListSandboxesRequest, control: ControlCall): Promise<SandboxPage> {
+    const { labels, pageSize, pageToken } = query;
+    const request = { page: { pageSize, pageToken }, selector: { matchLabels: { ...labels } } };
+    const answer = await this.#call(this.#reading(control), (options) => this.#sessions.listSessions(request, options));
+    const able = await this.capabilities(control);
+    return {
+      sandboxes: answer.sessions.map((session) => this.#toSandbox(session, able)),
+      nextPageToken: answer.page?.nextPageToken ?? "",
+      unreachableInstances: [],
+    };
+  }
+
+  async destroySandbox({ sandboxId, idempotencyKey }: MutateSandboxRequest, control: ControlCall): Promise<void> {
+    const request = { sessionId: idOf(sandboxId), idempotencyKey };
+    await this.#call(this.#changing(control), (options) => this.#sessions.destroySession(request, options));
+  }
+
+  async connectSandbox({ sandboxId }: SandboxRef, control: ControlCall): Promise<SandboxConnection> {
+    const request = { sessionId: idOf(sandboxId) };
+    await this.#call(this.#reading(control), (options) => this.#sessions.getSession(request, options));
+    return { sandboxId, sessionId: sandboxId, url: this.#url };
+  }
+
+  async forkSandbox(fork: ForkSandboxRequest, control: ControlCall): Promise<readonly ForkResult[]> {
+    const { sandboxId, idempotencyKey, snapshotId, count, labels } = fork;
+    const request = { sessionId: idOf(sandboxId), idempotencyKey, snapshotId, count, labels: { ...labels } };
+    const answer = await this.#call(this.#changing(control, this.#deadlines.createMs), (options) =>
+      this.#sessions.forkSession(request, options),
+    );
+    const able = await this.capabilities(control);
+    return answer.results.map((one) =>
+      one.result.case === "session"
+        ? { kind: "forked", sandbox: this.#toSandbox(one.result.value, able) }
+        : { kind: "failed", error: fromForkFailure(one) },
+    );
+  }
+
+  async pauseSandbox(pause: PauseSandboxRequest, control: ControlCall): Promise<Sandbox> {
+    const { sandboxId, idempotencyKey, tools } = pause;
+    const request = { sessionId: idOf(sandboxId), idempotencyKey, tools: toToolsPolicy(tools) };
+    const answer = await this.#call(this.#changing(control), (options) =>
+      this.#sessions.pauseSession(request, options),
+    );
+    return this.#toSandbox(answer.session, await this.capabilities(control));
+  }
+
+  async resumeSandbox({ sandboxId, idempotencyKey }: MutateSandboxRequest, control: ControlCall): Promise<Sandbox> {
+    const request = { sessionId: idOf(sandboxId), idempotencyKey };
+    const answer = await this.#call(this.#changing(control), (options) =>
+      this.#sessions.resumeSession(request, options),
+    );
+    return this.#toSandbox(answer.session, await this.capabilities(control));
+  }
+
+  async launchProcess(launch: LaunchProcessRequest, control: ControlCall): Promise<SandboxProcess> {
+    const { sandboxId, args, env, ...rest } = launch;
+    const request = { ...rest, sessionId: idOf(sandboxId), args: [...args], env: { ...env } };
+    const answer = await this.#call(this.#changing(control), (options) =>
+      this.#processes.launchProcess(request, options),
+    );
+    return fromProcess(required(answer.process, "process"), this.#url);
+  }
+
+  async killProcess({ sandboxId, processId, signalNumber }: KillProcessRequest, control: ControlCall): Promise<void> {
+    const request = { sessionId: idOf(sandboxId), processId, signal: signalNumber };
+    await this.#call(this.#changing(control), (options) => this.#processes.killProcess(request, options));
+  }
+
+  async getProcessStatus({ sandboxId, processId }: ProcessRef, control: ControlCall): Promise<SandboxProcess> {
+    const request = { sessionId: idOf(sandboxId), processId };
+    const answer = await this.#call(this.#reading(control), (options) =>
+      this.#processes.getProcessStatus(request, options),
+    );
+    return fromProcess(required(answer.process, "process"), this.#url);
+  }
+
+  async importTemplate(upload: ImportTemplateRequest, { signal }: ControlCall): Promise<ImportedTemplate> {
+    const { archive, idempotencyKey, name } = upload;
+    const parts = toImportParts({ idempotencyKey, name }, archive);
+    const answer = await this.#call({ signal, caller: FLEET, effect: "some" }, (options) =>
+      this.#host.importTemplate(parts, options),
+    );
+    return { template: fromTemplate(required(answer.template, "template")), hosts: 1 };
+  }
+
+  async listTemplates(call: ControlCall): Promise<readonly Template[]> {
+    const answer = await this.#call(this.#asFleet(call), (options) => this.#host.listTemplates({}, options));
+    return answer.templates.map(fromTemplate);
+  }
+
+  async capabilities(control: ControlCall): Promise<SandboxCapabilities> {
+    const kept = this.#transport.connection() === "kept" ? this.#capabilities : undefined;
+    if (kept !== undefined) return kept;
+    const answer = await this.#call(this.#reading(control), (options) => this.#host.getCapabilities({}, options));
+    this.#capabilities = fromCapabilities(required(answer.capabilities, "capabilities"));
+    return this.#capabilities;
+  }
+
+  async report(call: { readonly signal: AbortSignal }): Promise<HostReport> {
+    const asFleet = this.#asFleet(call);
+    const [health, stats, templates] = await Promise.all([
+      this.#call(asFleet, (options) => this.#host.healthCheck({}, options)),
+      this.#call(asFleet, (options) => this.#host.getStats({}, options)).catch(unlessMissing),
+      this.#call(asFleet, (options) => this.#host.listTemplates({}, options)).catch(unlessMissing),
+    ]);
+    return toReport({ health, stats, templates: templates?.templates ?? [] });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#transport[Symbol.dispose]();
+    await Promise.resolve();
+  }
+
+  #reading({ signal, tenant }: ControlCall): HostCall {
+    return { signal, caller: { kind: "tenant", tenant }, timeoutMs: this.#deadlines.readMs, effect: "none" };
+  }
+
+  #changing(control: ControlCall, timeoutMs = this.#deadlines.changeMs): HostCall {
+    return { ...this.#reading(control), timeoutMs, effect: "some" };
+  }
+
+  #asFleet({ signal }: { readonly signal: AbortSignal }): HostCall {
+    return { signal, caller: FLEET, timeoutMs: this.#deadlines.readMs, effect: "none" };
+  }
+
+  #toSandbox(session: Session | undefined, capabilities: SandboxCapabilities): Sandbox {
+    const described = fromSession(required(session, "session"));
+    return { sandboxId: described.sessionId, address: this.#address, capabilities, session: described };
+  }
+}
+
+const idOf = (sandboxId: string): string => parseSessionId(sandboxId, "sandbox_id");
 
 /** Bytes of one message of an upload. */
 const PART_BYTES = 256 * 1024;

@@ -1,7 +1,7 @@
 import { connect, createServer, type Socket } from "node:net";
 import { listenOn } from "./listen-on.suite.ts";
 
-/** Stands between a caller and a host, and can fall silent as a network does that drops packets: nobody is told. */
+/** Stands between a caller and a host, and can fall silent as a network does that drops packets: neither side gets a sign of it. */
 export interface SilentProxy extends AsyncDisposable {
   readonly url: string;
   /** How many connections have been made through it. */
