@@ -150,7 +150,7 @@ export function hostEnvironment(home: string, env: Environment = process.env): R
   return { ...Object.fromEntries(passed), TURNBOX_HOME: home };
 }
 
-/** Where a home is where nobody says. */
+/** Where a home is unless something else is said. */
 export function defaultHome(env: Environment = process.env): string {
   const named = env["TURNBOX_HOME"];
   return named === undefined || named === "" ? join(homedir(), ".turnbox") : named;

@@ -34,7 +34,7 @@ export interface Ec2Options {
   /** The marks of the fleet, on each machine and in each question; never empty. */
   readonly tags: Tags;
   readonly hardware: Ec2Hardware;
-  /** What a new machine is told at its first boot. It is readable by whoever may describe machines: no secrets. */
+  /** The user data of a new machine. All who may describe machines can read it: no secrets. */
   readonly userDataFor: (instanceId: string) => string;
   /** The port that sandbox-hosts listen on, with TLS. */
   readonly hostPort: number;
@@ -49,7 +49,7 @@ export interface Ec2Options {
    * older state than the one known is not believed.
    */
   readonly graceMs?: number;
-  /** For how long a launch whose result is unknown is asked for again before its caller is told. */
+  /** For how long a launch whose result is unknown is asked for again before its caller gets an error. */
   readonly launchPatienceMs?: number;
 }
 

@@ -92,7 +92,7 @@ function against(server: MotoServer): void {
       client.destroy();
     });
 
-    it("gives what the machine is told back to whoever asks, which is no secret (D36)", async () => {
+    it("gives the user data of a machine to each that asks, for it is no secret (D36)", async () => {
       await using provisioner = await create();
       await provisioner.launch({ instanceId: "i-1", tags: TAGS }, CALL);
       const client = createEc2Client({ region: "eu-central-1" });

@@ -429,7 +429,7 @@ describe("the end of a machine on EC2", () => {
     expect(ec2.alive()).toEqual([]);
   });
 
-  it("that EC2 does not permit is told", async () => {
+  it("that EC2 does not permit fail and say so", async () => {
     await launch();
     ec2.next("TerminateInstances", { kind: "error", code: "OperationNotPermitted" });
     await expect(provisioner.terminate("a", CALL)).rejects.toMatchObject({ reason: "CONFIG_INVALID" });

@@ -2,7 +2,7 @@ import { SandboxError } from "@turnbox/core";
 import { parseInstanceId } from "../instance-id.ts";
 
 /**
- * All that a new machine is told. Whoever may describe machines can read it, and so can every process on the machine
+ * All that a new machine gets. All who may describe machines can read it, and so can every process on the machine
  * that reaches the metadata service; none of it is a secret.
  */
 export interface UserDataFacts {

@@ -25,7 +25,7 @@ export interface HostProcess {
   readonly pid: number;
   /** How many signs of life it has given; undefined if it gives none. */
   readonly beats: (() => number) | undefined;
-  /** Settles with how it ended, whoever ended it; never rejects. */
+  /** Settles with how it ended, by whatever cause; never rejects. */
   readonly exited: Promise<string>;
   /** Asks it to end, waits, and ends it by force after the stop timeout. Answers when it is gone. */
   stop(): Promise<void>;
@@ -41,7 +41,7 @@ const MAX_LOG_BYTES = 16 * 1024 * 1024;
 /**
  * Starts a sandbox-host and waits for its announcement. It has its own process group, so that a Ctrl-C in the terminal
  * reaches it through its owner and in order; its standard input is a pipe that ends with this process, which tells it
- * that nobody owns it any more. A host that fails, stays silent or is no longer wanted is ended before this throws.
+ * that it has no owner any more. A host that fails, stays silent or is no longer wanted is ended before this throws.
  */
 export async function startHostProcess(
   spec: HostProcessSpec,
