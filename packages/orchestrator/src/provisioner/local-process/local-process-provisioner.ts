@@ -3,7 +3,7 @@ import { type Clock, SandboxError } from "@turnbox/core";
 import type { Log } from "@turnbox/core";
 import { whileWanted } from "../../async/while-wanted.ts";
 import { checkLaunchSpec, checkMachineQuery } from "../launch-spec.ts";
-import { type LaunchSpec, type Machine, matchesQuery, type Provisioner } from "../provisioner.ts";
+import { type LaunchSpec, type Machine, type MachineQuery, matchesQuery, type Provisioner } from "../provisioner.ts";
 import { LocalHost } from "./local-host.ts";
 
 export interface LocalProcessOptions {
@@ -22,97 +22,117 @@ export interface LocalProcessOptions {
   readonly onChange?: () => void;
 }
 
+interface Call {
+  readonly signal: AbortSignal;
+}
+
 /**
  * Runs sandbox-hosts as child processes of this one. They live no longer than it does; what they hold is in
  * `<home>/hosts/<instance>` and stays there, also after `terminate`.
  */
 export function createLocalProcessProvisioner(options: LocalProcessOptions): Provisioner {
-  const hosts = new Map<string, LocalHost>();
+  return new LocalProcessProvisioner(options);
+}
 
-  const create = ({ instanceId, tags }: LaunchSpec): LocalHost =>
-    new LocalHost({
+class LocalProcessProvisioner implements Provisioner {
+  readonly kind = "local-process";
+  readonly capabilities = { launch: "supported", stopStart: "supported" } as const;
+  readonly image = "";
+  readonly #options: LocalProcessOptions;
+  readonly #hosts = new Map<string, LocalHost>();
+
+  constructor(options: LocalProcessOptions) {
+    this.#options = options;
+  }
+
+  async launch(spec: LaunchSpec, { signal }: Call): Promise<Machine> {
+    signal.throwIfAborted();
+    checkLaunchSpec(spec);
+    const known = this.#hosts.get(spec.instanceId);
+    const host = known === undefined || known.describe().state === "terminated" ? this.#create(spec) : known;
+    this.#hosts.set(spec.instanceId, host);
+    try {
+      return await startOn(host, signal);
+    } catch (error) {
+      if (!signal.aborted && this.#hosts.get(spec.instanceId) === host) this.#hosts.delete(spec.instanceId);
+      throw error;
+    }
+  }
+
+  async list(query: MachineQuery, { signal }: Call): Promise<readonly Machine[]> {
+    signal.throwIfAborted();
+    checkMachineQuery(query);
+    await Promise.resolve();
+    return [...this.#hosts.values()]
+      .map((host) => host.describe())
+      .filter((machine) => matchesQuery(machine, query))
+      .sort((a, b) => (a.instanceId < b.instanceId ? -1 : 1));
+  }
+
+  async describe(instanceId: string, { signal }: Call): Promise<Machine> {
+    signal.throwIfAborted();
+    await Promise.resolve();
+    return this.#get(instanceId).describe();
+  }
+
+  async terminate(instanceId: string, { signal }: Call): Promise<void> {
+    signal.throwIfAborted();
+    const host = this.#hosts.get(instanceId);
+    if (host !== undefined) await whileWanted(host.stop("terminated"), signal);
+  }
+
+  async stop(instanceId: string, { signal }: Call): Promise<Machine> {
+    signal.throwIfAborted();
+    const host = this.#get(instanceId);
+    await whileWanted(host.stop("stopped"), signal);
+    return host.describe();
+  }
+
+  async start(instanceId: string, { signal }: Call): Promise<Machine> {
+    signal.throwIfAborted();
+    return await startOn(this.#get(instanceId), signal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#hosts.values()].map((host) => host.stop("stopped")));
+  }
+
+  #get(instanceId: string): LocalHost {
+    const host = this.#hosts.get(instanceId);
+    if (host === undefined) throw new SandboxError("INSTANCE_NOT_FOUND", `there is no instance ${instanceId}`);
+    return host;
+  }
+
+  #create({ instanceId, tags }: LaunchSpec): LocalHost {
+    const { nodePath, hostEntry, home, env, readyTimeoutMs, stopTimeoutMs, clock, logger, onChange } = this.#options;
+    const dataDir = join(home, "hosts", instanceId);
+    return new LocalHost({
       instanceId,
       tags,
-      clock: options.clock,
-      logger: options.logger.child({ instanceId }),
-      onChange: options.onChange ?? (() => undefined),
+      clock,
+      logger: logger.child({ instanceId }),
+      onChange: onChange ?? (() => undefined),
       spec: {
-        command: options.nodePath,
+        command: nodePath,
         args: [
-          options.hostEntry,
+          hostEntry,
           "serve",
-          ...["--home", options.home],
+          ...["--home", home],
           ...["--instance", instanceId],
-          ...["--data-dir", join(options.home, "hosts", instanceId)],
+          ...["--data-dir", dataDir],
           ...["--port", "0"],
           "--heartbeat",
         ],
-        env: options.env,
-        logPath: join(options.home, "logs", `host-${instanceId}.log`),
-        readyTimeoutMs: options.readyTimeoutMs,
-        stopTimeoutMs: options.stopTimeoutMs,
+        env,
+        logPath: join(home, "logs", `host-${instanceId}.log`),
+        readyTimeoutMs,
+        stopTimeoutMs,
       },
     });
+  }
+}
 
-  const get = (instanceId: string): LocalHost => {
-    const host = hosts.get(instanceId);
-    if (host === undefined) throw new SandboxError("INSTANCE_NOT_FOUND", `there is no instance ${instanceId}`);
-    return host;
-  };
-
-  const startOn = async (host: LocalHost, signal: AbortSignal): Promise<Machine> => {
-    await whileWanted(host.start(), signal);
-    return host.describe();
-  };
-
-  return {
-    kind: "local-process",
-    capabilities: { launch: "supported", stopStart: "supported" },
-    image: "",
-    launch: async (spec, { signal }) => {
-      signal.throwIfAborted();
-      checkLaunchSpec(spec);
-      const known = hosts.get(spec.instanceId);
-      const host = known === undefined || known.describe().state === "terminated" ? create(spec) : known;
-      hosts.set(spec.instanceId, host);
-      try {
-        return await startOn(host, signal);
-      } catch (error) {
-        if (!signal.aborted && hosts.get(spec.instanceId) === host) hosts.delete(spec.instanceId);
-        throw error;
-      }
-    },
-    list: async (query, { signal }) => {
-      signal.throwIfAborted();
-      checkMachineQuery(query);
-      await Promise.resolve();
-      return [...hosts.values()]
-        .map((host) => host.describe())
-        .filter((machine) => matchesQuery(machine, query))
-        .sort((a, b) => (a.instanceId < b.instanceId ? -1 : 1));
-    },
-    describe: async (instanceId, { signal }) => {
-      signal.throwIfAborted();
-      await Promise.resolve();
-      return get(instanceId).describe();
-    },
-    terminate: async (instanceId, { signal }) => {
-      signal.throwIfAborted();
-      const host = hosts.get(instanceId);
-      if (host !== undefined) await whileWanted(host.stop("terminated"), signal);
-    },
-    stop: async (instanceId, { signal }) => {
-      signal.throwIfAborted();
-      const host = get(instanceId);
-      await whileWanted(host.stop("stopped"), signal);
-      return host.describe();
-    },
-    start: async (instanceId, { signal }) => {
-      signal.throwIfAborted();
-      return await startOn(get(instanceId), signal);
-    },
-    [Symbol.asyncDispose]: async () => {
-      await Promise.all([...hosts.values()].map((host) => host.stop("stopped")));
-    },
-  };
+async function startOn(host: LocalHost, signal: AbortSignal): Promise<Machine> {
+  await whileWanted(host.start(), signal);
+  return host.describe();
 }
