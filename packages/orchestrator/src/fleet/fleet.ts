@@ -89,24 +89,7 @@ export function createFleet(options: FleetOptions): Fleet {
   const listening = registry.listen(() => {
     queue.pumpSoon();
   });
-  const { drainTimeoutMs } = policy;
-  const awaitHosts = createAwaitHosts({ registry, clock });
-  const wakeHost = createWakeHost({
-    ...options,
-    registry,
-    awaitHosts,
-    drainTimeoutMs,
-    wakeTimeoutMs: times.wakeTimeoutMs,
-  });
-  const control = createFleetSandboxControl({
-    ...options,
-    registry,
-    awaitHosts,
-    slots,
-    queue,
-    wakeHost,
-    createTimeoutMs: times.createTimeoutMs,
-  });
+  const control = createControl(options, { registry, slots, queue });
   const leadership = new Leadership({ ...options, ttlMs: times.leaseTtlMs });
   const executor = new Executor({
     ...options,
@@ -127,6 +110,7 @@ export function createFleet(options: FleetOptions): Fleet {
     intervalMs: times.intervalMs,
     settleDemand: (call) => queue.flush(call),
   });
+  const { drainTimeoutMs } = policy;
   const operations = createFleetOperations({ registry, store, provisioner, drainTimeoutMs, clock, onWish: wake });
   logger.debug({ policy }, "the fleet is put together");
   return {
@@ -150,6 +134,15 @@ export function createFleet(options: FleetOptions): Fleet {
       await registry[Symbol.asyncDispose]();
     },
   };
+}
+
+function createControl(options: FleetOptions, parts: Pick<Fleet, "registry" | "slots" | "queue">): SandboxControl {
+  const { clock, policy, times } = options;
+  const { drainTimeoutMs } = policy;
+  const { createTimeoutMs, wakeTimeoutMs } = times;
+  const awaitHosts = createAwaitHosts({ registry: parts.registry, clock });
+  const wakeHost = createWakeHost({ ...options, ...parts, awaitHosts, drainTimeoutMs, wakeTimeoutMs });
+  return createFleetSandboxControl({ ...options, ...parts, awaitHosts, wakeHost, createTimeoutMs });
 }
 
 /** After what time a create that found no room may find some. */
