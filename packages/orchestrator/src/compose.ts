@@ -41,8 +41,9 @@ export async function composeOrchestrator(
   const metrics = createMetrics(FLEET_METRICS, { process: "shown" });
   const metered = meterPorts({ metrics, tracing, clock });
   const background = new Background(() => new SandboxError("SHUTTING_DOWN", "the orchestrator is stopping"));
-  let running: RunningOrchestrator | undefined;
-  const onChange = (): void => running?.lookNow();
+  // Machines may change before the orchestrator runs.
+  const late: { running?: RunningOrchestrator } = {};
+  const onChange = (): void => late.running?.lookNow();
   const store = metered.store(stack.use(await openStore(options, owner, call)));
   const provisioner = metered.provisioner(stack.use(await openProvisioner(options, owner, onChange)));
   const parts = { ...owner, metered, store, provisioner, shutdown: background.signal };
@@ -59,7 +60,7 @@ export async function composeOrchestrator(
     setHealth("not_serving");
   });
   startBackground(options, { background, fleet, metrics, store });
-  running = new RunningOrchestrator({
+  late.running = new RunningOrchestrator({
     url: server.url,
     fleet,
     background,
@@ -71,7 +72,7 @@ export async function composeOrchestrator(
     log,
     owned: stack.move(),
   });
-  return running;
+  return late.running;
 }
 
 /** Whose fleet it is: its id and keys, and what makes and checks tokens with them. */

@@ -101,10 +101,11 @@ export class HostAsker {
   ): Promise<SandboxError | undefined> {
     const { clock, logger, registry } = this.#options;
     const { sessionId, call } = attempt;
-    if (delayMs === undefined || call.signal.aborted) return unknownOnHost(instanceId, answer);
+    const isOver = (): boolean => call.signal.aborted;
+    if (delayMs === undefined || isOver()) return unknownOnHost(instanceId, answer);
     logger.warn({ instanceId, sessionId, reason: answer.reason }, "a create is asked for again");
     await clock.sleep(delayMs, call).catch(() => undefined);
-    if (call.signal.aborted) return unknownOnHost(instanceId, answer);
+    if (isOver()) return unknownOnHost(instanceId, answer);
     await registry.sync(call).catch(() => undefined);
     return await this.#whyNotOurs(instanceId, attempt);
   }
