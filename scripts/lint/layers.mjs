@@ -17,6 +17,9 @@ export function locate(file) {
   return { owner, inner, room, adapter: isAdapter ? adapter : undefined };
 }
 
+/** What an adapter can be told is declared beside it and read where the configuration is. */
+const isSettingOf = (source, target) => source.inner === "config.ts" && target.inner.endsWith("-settings.ts");
+
 const LAYERS = ["main", "compose", "room"];
 
 const layerOf = ({ owner, inner }) => {
@@ -27,7 +30,7 @@ const layerOf = ({ owner, inner }) => {
 
 function judgeAdapter(source, { from, target }) {
   if (target.adapter === undefined || source.adapter === target.adapter) return undefined;
-  if (layerOf(source) === "compose") return undefined;
+  if (layerOf(source) === "compose" || isSettingOf(source, target)) return undefined;
   const forTests = isTest(from) && (target.adapter.endsWith("/fake") || source.room === target.room);
   return forTests ? undefined : `the adapter ${target.adapter} is named only in compose.ts`;
 }

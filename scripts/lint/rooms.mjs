@@ -44,14 +44,10 @@ export const ROOMS = {
   },
   orchestrator: {
     uses: ["core", "protocol"],
-    rows: [["rpc", "metrics"], ["control"], ["instance"], ["store"], ["async"]],
+    rows: [["rpc", "metrics"], ["fleet"], ["host", "provisioner", "store"], ["control"], ["async"]],
     beside: "above",
-    adapters: {
-      instance: inFolder,
-      store: inFolder,
-      control: (folder) => ["node", "fleet", "direct", "cloud"].includes(folder),
-    },
-    edges: (file) => /^rpc\/|^control\/node\//.test(file),
+    adapters: { provisioner: inFolder, store: inFolder, control: inFolder, host: all },
+    edges: (file) => /^rpc\/|^host\//.test(file),
   },
   client: {
     uses: ["core", "protocol"],

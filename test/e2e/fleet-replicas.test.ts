@@ -10,9 +10,9 @@ import {
   type MotoMachine,
   motoEnvironment,
   openMotoAccount,
-} from "../../packages/orchestrator/src/instance/ec2/moto-machines.suite.ts";
-import { startMoto } from "../../packages/orchestrator/src/instance/ec2/moto-server.suite.ts";
-import { providePythonTools } from "../../packages/orchestrator/src/instance/ec2/python-tools.suite.ts";
+} from "../../packages/orchestrator/src/provisioner/ec2/moto-machines.suite.ts";
+import { startMoto } from "../../packages/orchestrator/src/provisioner/ec2/moto-server.suite.ts";
+import { providePythonTools } from "../../packages/orchestrator/src/provisioner/ec2/python-tools.suite.ts";
 import {
   openFixture,
   type PostgresFixture,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { ANY_TENANT, newSessionId } from "@turnbox/core";
 import { sandboxControlSuite } from "../../packages/orchestrator/src/control/sandbox-control.suite.ts";
-import type { Fleet } from "../../packages/orchestrator/src/control/fleet/fleet.ts";
+import type { Fleet } from "../../packages/orchestrator/src/fleet/fleet.ts";
 import type { CreateSandboxRequest } from "../../packages/orchestrator/src/control/sandbox-control.ts";
 import { FLEET_BACKENDS } from "../support/backends.ts";
 import { connectTo, createFleetOver, signerOf } from "../support/fleet-hosts.ts";

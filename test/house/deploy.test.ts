@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { providePythonTools } from "../../packages/orchestrator/src/instance/ec2/python-tools.suite.ts";
-import { renderUserData } from "../../packages/orchestrator/src/instance/ec2/user-data.ts";
+import { providePythonTools } from "../../packages/orchestrator/src/provisioner/ec2/python-tools.suite.ts";
+import { renderUserData } from "../../packages/orchestrator/src/provisioner/ec2/user-data.ts";
 import { REPO } from "../support/process.ts";
 
 const exec = promisify(execFile);
@@ -203,7 +203,7 @@ describe("the policy of the orchestrator", () => {
   };
 
   it("allows each action that the adapter uses, and none besides", () => {
-    const sources = join(REPO, "packages/orchestrator/src/instance/ec2");
+    const sources = join(REPO, "packages/orchestrator/src/provisioner/ec2");
     const code = readdirSync(sources)
       .filter((file) => !/\.(test|suite)\.ts$/.test(file))
       .map((file) => readFileSync(join(sources, file), "utf8"))

@@ -1,5 +1,5 @@
 import { SandboxError } from "@turnbox/core";
-import type { Provisioner, ProvisionerCapabilities } from "../../packages/orchestrator/src/instance/provisioner.ts";
+import type { Provisioner, ProvisionerCapabilities } from "../../packages/orchestrator/src/provisioner/provisioner.ts";
 import type { CloudModel } from "./cloud-model.ts";
 import type { SimProcess } from "./sim-process.ts";
 import { send } from "./wire.ts";

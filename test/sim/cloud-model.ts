@@ -6,7 +6,7 @@ import {
   type MachineState,
   matchesQuery,
   type Tags,
-} from "../../packages/orchestrator/src/instance/provisioner.ts";
+} from "../../packages/orchestrator/src/provisioner/provisioner.ts";
 import type { HostModel } from "./host-model.ts";
 import { EPOCH_MS } from "./sim-process.ts";
 import type { SimWorld } from "./world.ts";

@@ -1,7 +1,7 @@
 import { SandboxError } from "@turnbox/core";
-import type { Fleet } from "../../packages/orchestrator/src/control/fleet/fleet.ts";
-import type { Action, Phase, Phases } from "../../packages/orchestrator/src/control/fleet/loop/phase.ts";
-import { PHASES } from "../../packages/orchestrator/src/control/fleet/loop/phases.ts";
+import type { Fleet } from "../../packages/orchestrator/src/fleet/fleet.ts";
+import type { Action, Phase, Phases } from "../../packages/orchestrator/src/fleet/loop/phase.ts";
+import { PHASES } from "../../packages/orchestrator/src/fleet/loop/phase-table.ts";
 import { type Parts, REAL_PARTS } from "./parts.ts";
 
 const withPhases = (phases: Partial<Phases>): Parts => ({ ...REAL_PARTS, phases: { ...PHASES, ...phases } });
@@ -94,8 +94,8 @@ export const FAULTY_PARTS: Readonly<Record<string, Parts>> = {
   }),
   "silence is taken for death": withPhases({
     terminate: terminateAll(({ instances }, at) => {
-      const sight = instances[at];
-      return sight?.row.everAnswered === "yes" && sight.badInRow >= 2;
+      const seen = instances[at];
+      return seen?.row.everAnswered === "yes" && seen.badInRow >= 2;
     }),
   }),
   "a create of unknown outcome is repeated on another host": {

@@ -1,6 +1,6 @@
 import { SandboxError } from "@turnbox/core";
 import type { ControlCall, SandboxControl } from "../../packages/orchestrator/src/control/sandbox-control.ts";
-import type { FleetOperations } from "../../packages/orchestrator/src/instance/fleet-view.ts";
+import type { FleetOperations } from "../../packages/orchestrator/src/fleet/fleet-view.ts";
 import type { SimProcess } from "./sim-process.ts";
 import { unreachable } from "./wire.ts";
 import type { SimWorld } from "./world.ts";

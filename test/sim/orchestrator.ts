@@ -1,8 +1,8 @@
 import { createLog } from "@turnbox/core";
-import { createFleet } from "../../packages/orchestrator/src/control/fleet/fleet.ts";
-import type { InstanceRegistry } from "../../packages/orchestrator/src/control/fleet/instance-registry.ts";
+import { createFleet } from "../../packages/orchestrator/src/fleet/fleet.ts";
+import type { InstanceRegistry } from "../../packages/orchestrator/src/fleet/registry/instance-registry.ts";
 import type { HostConnection } from "../../packages/orchestrator/src/control/host-connection.ts";
-import type { Provisioner } from "../../packages/orchestrator/src/instance/provisioner.ts";
+import type { Provisioner } from "../../packages/orchestrator/src/provisioner/provisioner.ts";
 import type { Store } from "../../packages/orchestrator/src/store/store.ts";
 import type { Serving } from "./fleet-gate.ts";
 import type { Parts } from "./parts.ts";

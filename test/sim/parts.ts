@@ -1,8 +1,8 @@
-import type { Fleet } from "../../packages/orchestrator/src/control/fleet/fleet.ts";
-import type { Phases } from "../../packages/orchestrator/src/control/fleet/loop/phase.ts";
-import { PHASES } from "../../packages/orchestrator/src/control/fleet/loop/phases.ts";
+import type { Fleet } from "../../packages/orchestrator/src/fleet/fleet.ts";
+import type { Phases } from "../../packages/orchestrator/src/fleet/loop/phase.ts";
+import { PHASES } from "../../packages/orchestrator/src/fleet/loop/phase-table.ts";
 import type { HostConnection } from "../../packages/orchestrator/src/control/host-connection.ts";
-import type { Provisioner } from "../../packages/orchestrator/src/instance/provisioner.ts";
+import type { Provisioner } from "../../packages/orchestrator/src/provisioner/provisioner.ts";
 
 /** The parts of an orchestrator that a test may swap for faulty ones, to see that the simulator notices. */
 export interface Parts {

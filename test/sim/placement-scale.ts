@@ -1,10 +1,10 @@
 import { createLog } from "@turnbox/core";
-import { fleetTags } from "../../packages/orchestrator/src/control/fleet/fleet-tags.ts";
-import { InstanceRegistry } from "../../packages/orchestrator/src/control/fleet/instance-registry.ts";
-import { place } from "../../packages/orchestrator/src/control/fleet/placement.ts";
-import { Slots } from "../../packages/orchestrator/src/control/fleet/slots.ts";
+import { fleetTags } from "../../packages/orchestrator/src/fleet/registry/fleet-tags.ts";
+import { InstanceRegistry } from "../../packages/orchestrator/src/fleet/registry/instance-registry.ts";
+import { findPlacement } from "../../packages/orchestrator/src/fleet/placement/placement.ts";
+import { Slots } from "../../packages/orchestrator/src/fleet/placement/slots.ts";
 import type { HostConnection, HostReport } from "../../packages/orchestrator/src/control/host-connection.ts";
-import type { Machine, Provisioner } from "../../packages/orchestrator/src/instance/provisioner.ts";
+import type { Machine, Provisioner } from "../../packages/orchestrator/src/provisioner/provisioner.ts";
 import { createFakeStore } from "../../packages/orchestrator/src/store/fake/fake-store.ts";
 import { createRandom } from "../support/random.ts";
 import { EPOCH_MS, SimProcess } from "./sim-process.ts";
@@ -47,8 +47,8 @@ export async function measurePlacement(scale: PlacementScale): Promise<Placement
   const used = new Set<string>();
   for (let create = 0; create < scale.creates; create += 1) {
     const startedMs = performance.now();
-    const request = { ...NOTHING, cpus: 1, memoryBytes: 1e9, template: "base", selector: {} };
-    const placement = place(request, registry.placementView(), { headroom: 0.1, maxCandidates: 5 });
+    const request = { ...NOTHING, cpus: 1, memoryBytes: 1e9, template: "base" };
+    const placement = findPlacement(request, registry.placementView(), { headroom: 0.1, maxCandidates: 5 });
     if (placement.kind === "refused") throw new Error(placement.message);
     slots.claim(placement.candidates[0], { ...NOTHING, cpus: 1, memoryBytes: 1e9 }).keep();
     timesMs.push(performance.now() - startedMs);

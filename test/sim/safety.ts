@@ -1,6 +1,6 @@
 import type { HostReport } from "../../packages/orchestrator/src/control/host-connection.ts";
-import type { PlacementInstance } from "../../packages/orchestrator/src/control/fleet/placement.ts";
-import { begunDrain } from "../../packages/orchestrator/src/control/fleet/drain-plan.ts";
+import type { PlacementInstance } from "../../packages/orchestrator/src/fleet/placement/placement.ts";
+import { begunDrain } from "../../packages/orchestrator/src/fleet/registry/drain-plan.ts";
 import type { InstanceRow } from "../../packages/orchestrator/src/store/store.ts";
 import { type CloudWatch, isEnding, type ModelMachine } from "./cloud-model.ts";
 import type { LineWatch } from "./host-line.ts";

@@ -1,5 +1,5 @@
-import type { FleetPolicy } from "../../packages/orchestrator/src/control/fleet/loop/phase.ts";
-import type { ProvisionerCapabilities } from "../../packages/orchestrator/src/instance/provisioner.ts";
+import type { FleetPolicy } from "../../packages/orchestrator/src/fleet/loop/phase.ts";
+import type { ProvisionerCapabilities } from "../../packages/orchestrator/src/provisioner/provisioner.ts";
 import { Chance } from "./chance.ts";
 
 export const FAULTS = [

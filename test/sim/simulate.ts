@@ -1,5 +1,5 @@
 import type { HostConnection } from "../../packages/orchestrator/src/control/host-connection.ts";
-import { fleetTags } from "../../packages/orchestrator/src/control/fleet/fleet-tags.ts";
+import { fleetTags } from "../../packages/orchestrator/src/fleet/registry/fleet-tags.ts";
 import { createFakeStore } from "../../packages/orchestrator/src/store/fake/fake-store.ts";
 import { Chance } from "./chance.ts";
 import { Client } from "./client.ts";

@@ -66,15 +66,21 @@ export function createStoreLine(options: {
         await store.deleteInstance(instanceId, own(call));
         watch.instanceDeleted(instanceId, call.epoch);
       }),
-    reserveSandbox: (row, call) => through(call, () => store.reserveSandbox(row, own(call))),
+    beginCreate: (begin, call) => through(call, () => store.beginCreate(begin, own(call))),
     placeSandbox: (placed, call) => {
-      if (placed.phase === "creating") watch.placing(process, placed.sessionId, placed.instanceId);
+      watch.placing(process, placed.sessionId, placed.instanceId);
       return through(call, async () => {
         const outcome = await store.placeSandbox(placed, own(call));
-        trace.add(`store: ${process.name} ${placed.phase} ${placed.sessionId} on ${placed.instanceId}: ${outcome}`);
+        trace.add(`store: ${process.name} places ${placed.sessionId} on ${placed.instanceId}: ${outcome}`);
         return outcome;
       });
     },
+    finishCreate: (finish, call) =>
+      through(call, async () => {
+        const outcome = await store.finishCreate(finish, own(call));
+        trace.add(`store: ${process.name} finishes ${finish.sessionId} on ${finish.instanceId}: ${outcome}`);
+        return outcome;
+      }),
     withdrawSandbox: (withdrawn, call) =>
       through(call, async () => {
         const outcome = await store.withdrawSandbox(withdrawn, own(call));

@@ -7,13 +7,13 @@ import {
   openHome,
   systemClock,
 } from "@turnbox/core";
-import { createFleet, type Fleet } from "../../packages/orchestrator/src/control/fleet/fleet.ts";
-import { fleetTags } from "../../packages/orchestrator/src/control/fleet/fleet-tags.ts";
-import { PHASES } from "../../packages/orchestrator/src/control/fleet/loop/phases.ts";
+import { createFleet, type Fleet } from "../../packages/orchestrator/src/fleet/fleet.ts";
+import { fleetTags } from "../../packages/orchestrator/src/fleet/registry/fleet-tags.ts";
+import { PHASES } from "../../packages/orchestrator/src/fleet/loop/phase-table.ts";
 import type { HostConnection } from "../../packages/orchestrator/src/control/host-connection.ts";
-import { createHostTokens } from "../../packages/orchestrator/src/control/node/host-tokens.ts";
-import { createNodeSandboxControl } from "../../packages/orchestrator/src/control/node/node-sandbox-control.ts";
-import { createStaticProvisioner } from "../../packages/orchestrator/src/instance/static/static-provisioner.ts";
+import { createHostTokens } from "../../packages/orchestrator/src/host/host-tokens.ts";
+import { createNodeSandboxControl } from "../../packages/orchestrator/src/host/node-sandbox-control.ts";
+import { createStaticProvisioner } from "../../packages/orchestrator/src/provisioner/static/static-provisioner.ts";
 import { createFakeStore } from "../../packages/orchestrator/src/store/fake/fake-store.ts";
 
 /** Tokens as the orchestrator of a home signs them; of another fleet where an issuer is given. */

@@ -30,7 +30,7 @@ describe("loadConfig", () => {
 
   it.each([
     ["an unknown key", { orchestrator: { prot: 1 } }, "prot"],
-    ["a section that nobody has", { hots: {}, host: {} }, "hots"],
+    ["a section of no service", { hots: {}, host: {} }, "hots"],
     ["a number out of range", { orchestrator: { hosts: 0 } }, "hosts"],
     ["half of the TLS material", { orchestrator: { tlsKeyPath: "/k.pem" } }, "tlsCertificatePath"],
     ["more instances at least than at most", { orchestrator: { minInstances: 9, maxInstances: 3 } }, "minInstances"],

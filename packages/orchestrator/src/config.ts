@@ -1,9 +1,9 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { type ConfigOf, type ConfigSources, parseConfig, readIfThere, SandboxError, setting } from "@turnbox/core";
-import { EC2_SETTINGS } from "./instance/ec2-settings.ts";
-import { FLEET_SETTINGS } from "./instance/fleet-settings.ts";
-import { parseStaticHost } from "./instance/static-hosts.ts";
+import { EC2_SETTINGS } from "./provisioner/ec2/ec2-settings.ts";
+import { FLEET_SETTINGS } from "./fleet/fleet-settings.ts";
+import { parseStaticHost } from "./provisioner/static/static-settings.ts";
 
 /** All the orchestrator can be told, with defaults: the section `orchestrator` of `<home>/config.json` and TURNBOX_*. */
 export const ORCHESTRATOR_SETTINGS = {
@@ -150,7 +150,7 @@ export function hostEnvironment(home: string, env: Environment = process.env): R
   return { ...Object.fromEntries(passed), TURNBOX_HOME: home };
 }
 
-/** Where a home is where nobody says. */
+/** Where a home is unless something else is said. */
 export function defaultHome(env: Environment = process.env): string {
   const named = env["TURNBOX_HOME"];
   return named === undefined || named === "" ? join(homedir(), ".turnbox") : named;

@@ -1,4 +1,4 @@
-/** Waits for the work as long as the caller wants; the work itself goes on, and its failure is then nobody's. */
+/** Waits for the work as long as the caller wants; the work itself goes on, and its failure is then ignored. */
 export async function whileWanted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const left = Promise.withResolvers<never>();
   const onAbort = (): void => {

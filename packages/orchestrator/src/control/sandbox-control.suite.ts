@@ -11,7 +11,7 @@ import {
   type SandboxControl,
 } from "./sandbox-control.ts";
 
-/** What the suite runs on. Sandboxes are made for tenants and labels that nobody else uses, so a shared server will do. */
+/** What the suite runs on. Sandboxes are made for tenants and labels that nothing else uses, so a shared server will do. */
 export interface ControlUnderTest extends AsyncDisposable {
   readonly control: SandboxControl;
   /** A well-formed id of a sandbox that does not exist. */

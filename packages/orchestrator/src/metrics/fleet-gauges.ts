@@ -1,4 +1,4 @@
-import type { FleetInstance, FleetView, InstanceState } from "../instance/fleet-view.ts";
+import type { FleetInstance, FleetView, InstanceState } from "../fleet/fleet-view.ts";
 import type { FleetMetrics } from "./fleet-metrics.ts";
 
 export interface FleetGauges {

@@ -4,7 +4,7 @@ import { createMetrics } from "@turnbox/core/metrics";
 import { createManualClock } from "@turnbox/core/testing";
 import { NO_TRACING } from "@turnbox/core/trace";
 import { createFakeSandboxControl } from "../control/fake/fake-sandbox-control.ts";
-import type { FleetChange, FleetInstance } from "../instance/fleet-view.ts";
+import type { FleetChange, FleetInstance } from "../fleet/fleet-view.ts";
 import { createFakeFleet } from "../rpc/fake-fleet.suite.ts";
 import { instance } from "../rpc/server.suite.ts";
 import { registerFleetGauges } from "./fleet-gauges.ts";

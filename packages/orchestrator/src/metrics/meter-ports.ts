@@ -1,10 +1,10 @@
 import { aroundMethods, type Clock } from "@turnbox/core";
 import { measure } from "@turnbox/core/metrics";
 import type { Tracing } from "@turnbox/core/trace";
-import type { FleetMeter } from "../control/fleet-meter.ts";
+import type { FleetMeter } from "../fleet/fleet-meter.ts";
 import type { HostConnection } from "../control/host-connection.ts";
 import type { SandboxControl } from "../control/sandbox-control.ts";
-import type { Provisioner } from "../instance/provisioner.ts";
+import type { Provisioner } from "../provisioner/provisioner.ts";
 import type { Store } from "../store/store.ts";
 import type { FleetMetrics } from "./fleet-metrics.ts";
 
@@ -24,8 +24,9 @@ const STORE = [
   "putInstance",
   "listInstances",
   "deleteInstance",
-  "reserveSandbox",
+  "beginCreate",
   "placeSandbox",
+  "finishCreate",
   "withdrawSandbox",
   "getSandbox",
   "getSandboxes",

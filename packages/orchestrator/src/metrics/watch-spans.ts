@@ -1,5 +1,5 @@
 import type { Clock } from "@turnbox/core";
-import type { FleetChange, FleetInstance, FleetView } from "../instance/fleet-view.ts";
+import type { FleetChange, FleetInstance, FleetView } from "../fleet/fleet-view.ts";
 import type { FleetMetrics } from "./fleet-metrics.ts";
 
 /** What is under way with an instance, and since when. */
@@ -11,7 +11,7 @@ interface Span {
 
 /**
  * Times how long instances take to come up and to be emptied, by following the fleet until the signal aborts. What was
- * under way when it began is not timed: nobody saw it begin.
+ * under way when it began is not timed: its beginning was not seen.
  */
 export async function watchSpans(
   { fleet, metrics, clock }: { readonly fleet: FleetView; readonly metrics: FleetMetrics; readonly clock: Clock },

@@ -10,8 +10,8 @@ import {
   DrainReason as WireDrainReason,
   InstanceState as WireInstanceState,
 } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
-import type { DrainRequest, FleetInstance, InstanceState } from "../instance/fleet-view.ts";
-import { parseInstanceId } from "../instance/instance-id.ts";
+import type { DrainRequest, FleetInstance, InstanceState } from "../fleet/fleet-view.ts";
+import { parseInstanceId } from "../provisioner/instance-id.ts";
 
 const STATES = {
   provisioning: WireInstanceState.PROVISIONING,

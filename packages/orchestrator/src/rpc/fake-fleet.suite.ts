@@ -1,5 +1,5 @@
 import { SandboxError } from "@turnbox/core";
-import type { DrainRequest, FleetChange, FleetInstance, FleetOperations, FleetView } from "../instance/fleet-view.ts";
+import type { DrainRequest, FleetChange, FleetInstance, FleetOperations, FleetView } from "../fleet/fleet-view.ts";
 
 /** A fleet in memory that keeps what it was asked for. */
 export interface FakeFleet extends FleetView, FleetOperations {

@@ -53,7 +53,7 @@ function mayGrant(caller: Principal, verb: AccessVerb): boolean {
 
 /**
  * How long the token shall be valid: as long as is asked for, or an hour, but never longer than the caller's own token.
- * Otherwise whoever gets hold of a short-lived token could renew it for ever.
+ * Otherwise a short-lived token that was stolen could be renewed without end.
  */
 export function grantedTime(
   ttlMs: number | undefined,

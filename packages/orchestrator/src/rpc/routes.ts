@@ -14,7 +14,7 @@ export const CONTROL_FILES: readonly DescFile[] = [
   file_turnbox_control_v1_fleet,
 ];
 
-/** The services that health is told about. */
+/** The services whose health is shown. */
 export const CONTROL_SERVICES: readonly string[] = [SandboxControlService.typeName, FleetService.typeName];
 
 export function createRoutes(

@@ -50,11 +50,15 @@ function callOf(context: HandlerContext): ControlCall {
   };
 }
 
+type Methods = Partial<ServiceImpl<typeof SandboxControlService>>;
+
 /** SandboxControlService: parse, call the control, convert. Methods that are not here answer `unimplemented`. */
-export function createSandboxControlService({
-  control,
-  signer,
-}: SandboxControlServiceOptions): Partial<ServiceImpl<typeof SandboxControlService>> {
+export function createSandboxControlService(options: SandboxControlServiceOptions): Methods {
+  return { ...lifeMethods(options), ...processMethods(options), ...providerMethods(options) };
+}
+
+/** From the create to the destroy of a sandbox, and the way to it. */
+function lifeMethods({ control, signer }: SandboxControlServiceOptions): Methods {
   /** What a caller reaches a sandbox with: a token for it alone, unless told otherwise for an hour and all its own rights. */
   const grantAccess = (
     { url, sessionId, sandboxId }: SandboxConnection,
@@ -109,6 +113,15 @@ export function createSandboxControlService({
       const request = { sandboxId, idempotencyKey: parseKey("idempotency_key", idempotencyKey) };
       return { sandbox: toWireSandbox(await control.resumeSandbox(request, callOf(context))) };
     },
+    forkSandbox: async (request, context) => {
+      const results = await control.forkSandbox(fromForkRequest(request), callOf(context));
+      return { results: results.map(toWireForkResult) };
+    },
+  };
+}
+
+function processMethods({ control }: SandboxControlServiceOptions): Methods {
+  return {
     launchProcess: async (request, context) => {
       const process = await control.launchProcess(fromLaunchRequest(request), callOf(context));
       return { process: toWireProcess(process) };
@@ -121,10 +134,12 @@ export function createSandboxControlService({
     getProcessStatus: async ({ sandboxId, processId }, context) => ({
       process: toWireProcess(await control.getProcessStatus({ sandboxId, processId }, callOf(context))),
     }),
-    forkSandbox: async (request, context) => {
-      const results = await control.forkSandbox(fromForkRequest(request), callOf(context));
-      return { results: results.map(toWireForkResult) };
-    },
+  };
+}
+
+/** What is asked of the provider as a whole. */
+function providerMethods({ control }: SandboxControlServiceOptions): Methods {
+  return {
     getCapabilities: async (_request, context) => ({
       capabilities: toWireCapabilities(await control.capabilities(callOf(context))),
     }),

@@ -15,7 +15,7 @@ import { createRouterOptions } from "@turnbox/core/server";
 import { FleetService } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
 import { SandboxControlService } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
 import { createFakeSandboxControl } from "../control/fake/fake-sandbox-control.ts";
-import type { FleetInstance } from "../instance/fleet-view.ts";
+import type { FleetInstance } from "../fleet/fleet-view.ts";
 import { createFakeFleet } from "./fake-fleet.suite.ts";
 import { createRoutes } from "./routes.ts";
 

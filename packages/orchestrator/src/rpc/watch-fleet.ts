@@ -6,7 +6,7 @@ import {
   type WatchFleetResponse,
   WatchFleetResponseSchema,
 } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
-import type { FleetChange, FleetInstance, FleetView } from "../instance/fleet-view.ts";
+import type { FleetChange, FleetInstance, FleetView } from "../fleet/fleet-view.ts";
 import { toWireInstance } from "./convert-fleet.ts";
 
 /** How long a watch is silent before it says that it lives. */
@@ -45,34 +45,34 @@ export async function* watchFleet(
   try {
     for (const instance of fleet.instances()) yield tell(FleetEventKind.EXISTING, instance);
     for (;;) {
-      const heard = await firstOf(next, clock, over);
+      const received = await firstOf(next, clock, over);
       if (over.aborted) return;
-      if (heard === "silence") {
+      if (received === "silence") {
         yield tell(FleetEventKind.KEEPALIVE);
         continue;
       }
-      if (heard.done === true) return;
+      if (received.done === true) return;
       next = changes.next();
-      const change = heard.value;
+      const change = received.value;
       yield tell(KINDS[change.kind], "instance" in change ? change.instance : undefined);
     }
   } finally {
     ending.abort();
-    // What it would have said is nobody's any more.
+    // Nothing reads what it would have said.
     next.catch(() => undefined);
   }
 }
 
-/** What is heard within the time, or that nothing was: also where the signal aborts first. */
+/** What is received within the time, or that nothing was: also where the signal aborts first. */
 async function firstOf<T>(next: Promise<T>, clock: Clock, signal: AbortSignal): Promise<T | "silence"> {
-  const heard = new AbortController();
-  const silence = clock.sleep(KEEPALIVE_MS, { signal: AbortSignal.any([signal, heard.signal]) }).then(
+  const received = new AbortController();
+  const silence = clock.sleep(KEEPALIVE_MS, { signal: AbortSignal.any([signal, received.signal]) }).then(
     () => "silence" as const,
     () => "silence" as const,
   );
   try {
     return await Promise.race([next, silence]);
   } finally {
-    heard.abort();
+    received.abort();
   }
 }

@@ -49,13 +49,13 @@ export function instanceSuite(name: string, open: () => Promise<StoreUnderTest>)
         ["s1", "a"],
         ["s2", "b"],
       ] as const) {
-        await store.reserveSandbox({ ...sandbox, sessionId, name: `on-${instanceId}` }, CALL);
-        await store.placeSandbox({ sessionId, instanceId, phase: "created", from: undefined }, CALL);
+        await store.beginCreate({ row: { ...sandbox, sessionId, name: `on-${instanceId}` } }, CALL);
+        await store.placeSandbox({ sessionId, instanceId, from: undefined }, CALL);
       }
       await store.deleteInstance("a", CALL);
       expect(await store.getSandbox("s1", CALL)).toBeUndefined();
       expect((await store.getSandbox("s2", CALL))?.instanceId).toBe("b");
-      expect(await store.reserveSandbox({ ...sandbox, sessionId: "s3", name: "on-a" }, CALL)).toEqual({
+      expect(await store.beginCreate({ row: { ...sandbox, sessionId: "s3", name: "on-a" } }, CALL)).toEqual({
         kind: "reserved",
       });
     });

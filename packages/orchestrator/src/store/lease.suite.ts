@@ -78,7 +78,7 @@ export function leaseSuite(name: string, open: () => Promise<StoreUnderTest>): v
       expect(leases.filter((lease) => lease !== undefined)).toHaveLength(1);
     });
 
-    it("does not keep a lease for ever whose clock has gone back by an hour (fault 33)", async () => {
+    it("does not keep a lease without end whose clock has gone back by an hour (fault 33)", async () => {
       const { store: opened, passMs } = await open();
       await using store = opened;
       const first = await ask(store, "a");

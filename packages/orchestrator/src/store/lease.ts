@@ -12,7 +12,7 @@ export const NEVER_LEASED: LeaseState = { epoch: 0, holder: undefined, ttlMs: 0,
 
 /**
  * A lease whose end lies further ahead than twice its time was written before the clock went back. It counts as run out,
- * for the fencing epoch keeps its former holder from doing harm, and nobody waits for the clock to come round again.
+ * for the fencing epoch keeps its former holder from doing harm, and no caller waits for the clock to come round again.
  */
 const isHeld = (state: LeaseState, nowMs: number): boolean =>
   state.holder !== undefined && nowMs < state.expiresAtMs && state.expiresAtMs <= nowMs + 2 * state.ttlMs;

@@ -22,7 +22,7 @@ export interface InstanceRow {
   /** What it was launched from; empty where its maker knows no images. */
   readonly image: string;
   readonly drain: DrainPlan | undefined;
-  /** What the fleet wants of its machine. `stopped` holds until first use, `terminated` for ever. */
+  /** What the fleet wants of its machine. `stopped` holds until first use, `terminated` is final. */
   readonly goal: "running" | "stopped" | "terminated";
   /** Whether its host has answered at any time: one that has may hold sandboxes, however silent it is now. */
   readonly everAnswered: "yes" | "no";
@@ -69,18 +69,47 @@ export interface SandboxRow {
   readonly createdAtMs: number;
 }
 
+export interface CreateBegin {
+  /** What goes into the index if the key is new. Its session id is the plan of the key. */
+  readonly row: SandboxRow;
+  /** Absent if the create has none. */
+  readonly key?: Omit<IdempotencyBegin, "plan">;
+}
+
+/**
+ * - `reserved`: the key and the row are on record and the work is the caller's.
+ * - `resumed`: another call began under this key and did not finish; the row is the one it reserved.
+ * - `name_taken`: another sandbox of the tenant has the name; neither the key nor a row is on record.
+ * - `done`, `conflict`: as in `IdempotencyState`.
+ */
+export type CreateBegun =
+  | { readonly kind: "reserved" }
+  | { readonly kind: "resumed"; readonly row: SandboxRow }
+  | { readonly kind: "name_taken"; readonly by: SandboxRow }
+  | { readonly kind: "done"; readonly result: string }
+  | { readonly kind: "conflict" };
+
 export interface SandboxPlacing {
   readonly sessionId: string;
   readonly instanceId: string;
-  readonly phase: SandboxRow["phase"];
   /** The instance that the row named when the caller last saw or wrote it. */
   readonly from: string | undefined;
+}
+
+export interface CreateFinish {
+  readonly sessionId: string;
+  /** The instance that has it. */
+  readonly instanceId: string;
+  /** Absent if the create has none. */
+  readonly key?: IdempotencyRef;
+  /** What later calls under the same key are answered with. */
+  readonly result: string;
 }
 
 export interface SandboxWithdrawal {
   readonly sessionId: string;
   readonly from: string | undefined;
-  /** Absent where the create had none. */
+  /** Absent if the create has none. */
   readonly key?: IdempotencyRef;
 }
 
@@ -116,11 +145,6 @@ export type IdempotencyState =
   | { readonly kind: "done"; readonly result: string }
   | { readonly kind: "conflict" };
 
-export type Reservation =
-  | { readonly kind: "reserved" }
-  /** The name is taken by another sandbox of the tenant. */
-  | { readonly kind: "name_taken"; readonly by: SandboxRow };
-
 /** Page of an ordered list: rows whose session id comes after `after`, at most `limit`. */
 export interface SandboxQuery {
   readonly tenant: string;
@@ -153,16 +177,24 @@ export interface Store extends AsyncDisposable {
   /** The instance is gone, and with it the sandboxes that it held: they leave the index, and their names are free. */
   deleteInstance(instanceId: string, call: FencedCall): Promise<void>;
 
-  /** Puts the sandbox into the index and takes its name. A row of the same session id is left as it is. */
-  reserveSandbox(row: SandboxRow, call: StoreCall): Promise<Reservation>;
   /**
-   * Says which host is being asked, or has it, where the row still names the instance that the caller knows of (or this
-   * one already): else another replica has gone on with the same sandbox, or it is not in the index, and nothing happens.
+   * Begins a create: puts its key on record, and its sandbox into the index under its name. The row of a key that was
+   * begun before is put back if it is missing; a row of the same session id is left as it is.
+   */
+  beginCreate(begin: CreateBegin, call: StoreCall): Promise<CreateBegun>;
+  /**
+   * Says which host is asked next, if the row still names the instance that the caller knows of (or this one already).
+   * Otherwise another replica has gone on with the same sandbox, or it is not in the index, and nothing changes.
    */
   placeSandbox(placed: SandboxPlacing, call: StoreCall): Promise<"placed" | "changed">;
   /**
-   * Nothing came of a create: takes its row out where that still names the instance that the caller knows of, and frees
-   * the key that it was planned under. Where another replica has gone on with it, nothing happens.
+   * The host has made it: the row is `created`, and the first result of the key is kept. `changed` if the row names
+   * another instance or is gone, or the key is gone or was begun again under another plan: then nothing changes.
+   */
+  finishCreate(finish: CreateFinish, call: StoreCall): Promise<"finished" | "changed">;
+  /**
+   * Nothing came of a create: takes its row out if that still names the instance that the caller knows of, and frees
+   * the key that it was planned under. If another replica has gone on with it, nothing changes.
    */
   withdrawSandbox(withdrawn: SandboxWithdrawal, call: StoreCall): Promise<"withdrawn" | "changed">;
   getSandbox(sessionId: string, call: StoreCall): Promise<SandboxRow | undefined>;
@@ -175,7 +207,7 @@ export interface Store extends AsyncDisposable {
 
   /** Keys older than the retention count as never used. */
   beginIdempotent(begin: IdempotencyBegin, call: StoreCall): Promise<IdempotencyState>;
-  /** Keeps the first result of a key. `changed` where the key is not there, or was begun anew under another plan. */
+  /** Keeps the first result of a key. `changed` if the key is not there or was begun again under another plan. */
   finishIdempotent(finish: IdempotencyFinish, result: string, call: StoreCall): Promise<"finished" | "changed">;
   /** Nothing came of it: the key is free again. A finished key stays. */
   abandonIdempotent(ref: IdempotencyRef, call: StoreCall): Promise<void>;

@@ -43,7 +43,7 @@ export function createConnections(settings: ConnectionSettings, schema: string, 
     idle_in_transaction_session_timeout: limits.statementTimeoutMs,
     query_timeout: limits.statementTimeoutMs + ANSWER_MARGIN_MS,
   });
-  // A connection that dies is noticed by whoever uses it; one that nobody uses is replaced when next needed.
+  // A connection that dies is noticed by its user; an unused one is replaced when next needed.
   pool.on("error", () => undefined);
   pool.on("connect", (client) => {
     client.on("error", () => undefined);

@@ -1,4 +1,11 @@
-import { IDEMPOTENCY_RETENTION_MS, type IdempotencyBegin, type IdempotencyState, type Store } from "../store.ts";
+import {
+  IDEMPOTENCY_RETENTION_MS,
+  type IdempotencyBegin,
+  type IdempotencyFinish,
+  type IdempotencyRef,
+  type IdempotencyState,
+  type Store,
+} from "../store.ts";
 import { MetAnother } from "./failure.ts";
 import type { Query, Transactions } from "./transactions.ts";
 
@@ -15,14 +22,7 @@ const THIS_KEY = "tenant = $1 AND method = $2 AND key = $3";
 export function createIdempotencyOperations({ write }: Transactions): IdempotencyOperations {
   return {
     beginIdempotent: (begin, call) => write((query) => beginKey(query, begin), call),
-    finishIdempotent: ({ tenant, method, key, plan }, result, call) =>
-      write(async (query) => {
-        const finished = await query(
-          `UPDATE idempotency SET result = COALESCE(result, $4) WHERE ${THIS_KEY} AND plan = $5 RETURNING key`,
-          [tenant, method, key, result, plan],
-        );
-        return finished.length === 0 ? "changed" : "finished";
-      }, call),
+    finishIdempotent: (finish, result, call) => write((query) => finishKey(query, finish, result), call),
     abandonIdempotent: ({ tenant, method, key }, call) =>
       write(async (query) => {
         await query(`DELETE FROM idempotency WHERE ${THIS_KEY} AND result IS NULL`, [tenant, method, key]);
@@ -39,8 +39,8 @@ export function createIdempotencyOperations({ write }: Transactions): Idempotenc
   };
 }
 
-/** The insert waits for whoever begins under the same key at this moment; an outdated key is written over. */
-async function beginKey(query: Query, begin: IdempotencyBegin): Promise<IdempotencyState> {
+/** The insert waits for a transaction that begins under the same key at this moment; an outdated key is written over. */
+export async function beginKey(query: Query, begin: IdempotencyBegin): Promise<IdempotencyState> {
   const { tenant, method, key, payloadHash, plan, nowMs } = begin;
   const [begun] = await query(
     `INSERT INTO idempotency AS old (tenant, method, key, payload_hash, plan, result, begun_at_ms)
@@ -61,4 +61,32 @@ async function beginKey(query: Query, begin: IdempotencyBegin): Promise<Idempote
   if (row["payload_hash"] !== payloadHash) return { kind: "conflict" };
   if (typeof row["result"] === "string") return { kind: "done", result: row["result"] };
   return { kind: "pending", plan: String(row["plan"]) };
+}
+
+export async function finishKey(
+  query: Query,
+  { tenant, method, key, plan }: IdempotencyFinish,
+  result: string,
+): Promise<"finished" | "changed"> {
+  const finished = await query(
+    `UPDATE idempotency SET result = COALESCE(result, $4) WHERE ${THIS_KEY} AND plan = $5 RETURNING key`,
+    [tenant, method, key, result, plan],
+  );
+  return finished.length === 0 ? "changed" : "finished";
+}
+
+/** Holds the key until the end of the transaction. Returns the plan that it was begun under; undefined if it is not there. */
+export async function lockKey(query: Query, { tenant, method, key }: IdempotencyRef): Promise<string | undefined> {
+  const [row] = await query(`SELECT plan FROM idempotency WHERE ${THIS_KEY} FOR UPDATE`, [tenant, method, key]);
+  return row === undefined ? undefined : String(row["plan"]);
+}
+
+/** Frees a key that has no result, if it was begun under this plan. */
+export async function dropPlannedKey(query: Query, { tenant, method, key, plan }: IdempotencyFinish): Promise<void> {
+  await query(`DELETE FROM idempotency WHERE ${THIS_KEY} AND plan = $4 AND result IS NULL`, [
+    tenant,
+    method,
+    key,
+    plan,
+  ]);
 }

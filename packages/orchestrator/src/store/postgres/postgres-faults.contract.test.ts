@@ -66,11 +66,22 @@ const CASES: readonly CutCase[] = [
     effect: [],
   },
   {
-    what: "reserveSandbox",
-    act: (store) => store.reserveSandbox(sandbox("s1", "web"), CALL),
+    what: "beginCreate",
+    act: (store) => store.beginCreate({ row: sandbox("s1", "web"), key: BEGIN }, CALL),
     answer: { kind: "reserved" },
-    sql: "SELECT session_id FROM sandboxes",
-    effect: [{ session_id: "s1" }],
+    sql: "SELECT session_id, plan FROM sandboxes, idempotency",
+    effect: [{ session_id: "s1", plan: "s1" }],
+  },
+  {
+    what: "finishCreate",
+    prepare: async (store) => {
+      await store.beginCreate({ row: sandbox("s1", "web"), key: BEGIN }, CALL);
+      await store.placeSandbox({ sessionId: "s1", instanceId: "i1", from: undefined }, CALL);
+    },
+    act: (store) => store.finishCreate({ sessionId: "s1", instanceId: "i1", key: KEY, result: "made" }, CALL),
+    answer: "finished",
+    sql: "SELECT phase, result FROM sandboxes, idempotency",
+    effect: [{ phase: "created", result: "made" }],
   },
   {
     what: "putInstance",
@@ -177,7 +188,7 @@ describe("a server that stops, crashes and starts again under load", () => {
         for (let count = 0; !isOver; count++) {
           const id = `s-${String(worker)}-${String(count)}`;
           try {
-            await store.reserveSandbox(sandbox(id, id), CALL);
+            await store.beginCreate({ row: sandbox(id, id) }, CALL);
             answered.push(id);
           } catch (thrown) {
             if (!hasReason(thrown, "STORE_UNAVAILABLE")) throw thrown;

@@ -50,7 +50,7 @@ describe("the tables of openPostgresStore", () => {
   it("are made once by replicas that start at the same time, and all work on the same", async () => {
     const schema = newSchema();
     const stores = await Promise.all(Array.from({ length: 4 }, () => open({ schema, maxConnections: 2 })));
-    await stores[0]?.reserveSandbox(sandbox("s1"), CALL);
+    await stores[0]?.beginCreate({ row: sandbox("s1") }, CALL);
     for (const store of stores) expect(await store.getSandbox("s1", CALL)).toBeDefined();
     await Promise.all(stores.map((store) => store[Symbol.asyncDispose]()));
     expect(await fixture.sql(`SELECT version FROM ${schema}.schema_version`)).toEqual([{ version: MIGRATIONS.length }]);
@@ -59,7 +59,7 @@ describe("the tables of openPostgresStore", () => {
   it("are those of one schema, so that fleets can share a database", async () => {
     await using one = await open();
     await using other = await open();
-    await one.reserveSandbox(sandbox("s1"), CALL);
+    await one.beginCreate({ row: sandbox("s1") }, CALL);
     await one.acquireLease({ holder: "a", ttlMs: 10_000 }, CALL);
     expect(await other.getSandbox("s1", CALL)).toBeUndefined();
     expect(await other.acquireLease({ holder: "b", ttlMs: 10_000 }, CALL)).toMatchObject({ epoch: 1 });
@@ -130,7 +130,7 @@ describe("the tables of openPostgresStore", () => {
 });
 
 describe("openPostgresStore", () => {
-  it("says that the server is down, in time, and what nobody asked of it has not happened", async () => {
+  it("says that the server is down, in time, and that nothing has happened", async () => {
     const url = "postgresql://turnbox:secret@127.0.0.1:1/postgres";
     const startMs = performance.now();
     await expect(open({ url, patienceMs: 200 })).rejects.toMatchObject({

@@ -3,6 +3,7 @@ import type { Store, StoreCall } from "../store.ts";
 import { claimFleet, type FleetClaim } from "./claim-fleet.ts";
 import { describeServer, parseConnectionUrl } from "./connection-settings.ts";
 import { createConnections } from "./connections.ts";
+import { createCreationOperations } from "./creation-operations.ts";
 import { createFleetOperations } from "./fleet-operations.ts";
 import { createIdempotencyOperations } from "./idempotency-operations.ts";
 import { migrate } from "./migrate.ts";
@@ -15,7 +16,7 @@ export interface PostgresStoreOptions {
   readonly url: string;
   /** Where the tables are; fleets that share a database have one each. */
   readonly schema?: string;
-  /** Whose the store must be; one that is nobody's yet becomes theirs. */
+  /** Whose the store must be; one that has no owner yet becomes theirs. */
   readonly claim?: FleetClaim;
   readonly maxConnections?: number;
   readonly connectTimeoutMs?: number;
@@ -58,6 +59,7 @@ export async function openPostgresStore(options: PostgresStoreOptions, call: Sto
   return {
     ...createFleetOperations(open),
     ...createSandboxOperations(open),
+    ...createCreationOperations(open),
     ...createIdempotencyOperations(open),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

@@ -46,7 +46,7 @@ describe("sslmode", () => {
     await isEncrypted(`sslmode=verify-ca&${root}`, "127.0.0.1");
   });
 
-  it("verify-full refuses a root that nobody vouches for, which require takes", async () => {
+  it("verify-full refuses a root that is not trusted, which require takes", async () => {
     await expect(isEncrypted("sslmode=verify-full")).rejects.toMatchObject({ reason: "STORE_UNAVAILABLE" });
     await isEncrypted("sslmode=require");
   });

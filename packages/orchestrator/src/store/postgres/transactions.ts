@@ -64,7 +64,7 @@ export function createTransactions({ connections, server, clock, patienceMs }: T
 
 interface Attempt<T> {
   run(call: StoreCall): Promise<T>;
-  /** Whether a commit was sent whose end nobody knows. */
+  /** Whether a commit was sent whose outcome is not known. */
   isUnsettled(): boolean;
 }
 

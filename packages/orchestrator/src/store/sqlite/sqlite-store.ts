@@ -44,8 +44,9 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions)
     deleteInstance: async (instanceId, call) => {
       await fenced<"deleted">("deleteInstance", instanceId, call);
     },
-    reserveSandbox: (row, { signal }) => ask("reserveSandbox", [row], signal),
+    beginCreate: (begin, { signal }) => ask("beginCreate", [begin], signal),
     placeSandbox: (placed, { signal }) => ask("placeSandbox", [placed], signal),
+    finishCreate: (finish, { signal }) => ask("finishCreate", [finish], signal),
     withdrawSandbox: (withdrawn, { signal }) => ask("withdrawSandbox", [withdrawn], signal),
     getSandbox: (sessionId, { signal }) => ask("getSandbox", [sessionId], signal),
     getSandboxes: (sessionIds, { signal }) => ask("getSandboxes", [sessionIds], signal),

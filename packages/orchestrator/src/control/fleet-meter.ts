@@ -1,9 +1,0 @@
-/** Goes around what a fleet does by itself, for whoever measures it. */
-export interface FleetMeter {
-  /** The search for a place, waiting for room included. */
-  placement<T>(work: () => Promise<T>): Promise<T>;
-  /** One round of the control loop. */
-  tick<T>(work: () => Promise<T>): Promise<T>;
-}
-
-export const NO_METER: FleetMeter = { placement: (work) => work(), tick: (work) => work() };

@@ -1,0 +1,114 @@
+import { createDeadline, type Log } from "@turnbox/core";
+import type { ControlCall, CreatedSandbox, CreateSandboxRequest } from "../../control/sandbox-control.ts";
+import { hashPayload, idempotencyConflict } from "../idempotency.ts";
+import type { AwaitHosts } from "../registry/await-hosts.ts";
+import { beginCreate } from "./begin-create.ts";
+import type { CreateWish } from "./create-attempt.ts";
+import { CreateOperation, type CreateOperationOptions } from "./create-operation.ts";
+import { HostAsker, type HostAskerOptions } from "./host-asker.ts";
+import { SharedCall } from "./shared-call.ts";
+import { createTakeSlot, type TakeSlotOptions } from "./take-slot.ts";
+
+export interface CreateSandboxOptions
+  extends TakeSlotOptions,
+    HostAskerOptions,
+    Omit<CreateOperationOptions, "takeSlot" | "asker"> {
+  readonly awaitHosts: AwaitHosts;
+  readonly logger: Log;
+  /** Ids that cannot be guessed. */
+  readonly newSessionId: () => string;
+  /** How long the whole create may take; it goes on when its caller leaves. */
+  readonly createTimeoutMs: number;
+  /** Ends the creates in flight; their outcome is settled by the next call under the same key. */
+  readonly shutdown: AbortSignal;
+}
+
+interface InFlight {
+  readonly payloadHash: string;
+  readonly shared: SharedCall<CreatedSandbox>;
+}
+
+const METHOD = "CreateSandbox";
+/** What a caller gets before its time is over: the answer that there was no room. */
+const MARGIN_MS = 500;
+
+/**
+ * Makes sandboxes on the fleet.
+ *
+ * A key makes one sandbox, however often and from wherever it comes: calls at the same time join, later ones get the
+ * first result, and a create that was cut off is taken up from where it was. Failures are not kept. If the outcome on a
+ * host stays unknown, the error says so.
+ */
+export class SandboxCreator {
+  readonly #options: CreateSandboxOptions;
+  readonly #operation: CreateOperationOptions;
+  /** By tenant and key. */
+  readonly #inFlight = new Map<string, InFlight>();
+
+  constructor(options: CreateSandboxOptions) {
+    this.#options = options;
+    this.#operation = { ...options, takeSlot: createTakeSlot(options), asker: new HostAsker(options) };
+  }
+
+  async create(request: CreateSandboxRequest, call: ControlCall): Promise<CreatedSandbox> {
+    call.signal.throwIfAborted();
+    const { idempotencyKey, ...payload } = request;
+    const shared =
+      idempotencyKey === "" ? this.#start(request, call, undefined) : this.#join(request, call, hashPayload(payload));
+    return await shared.follow(call.signal);
+  }
+
+  #join(request: CreateSandboxRequest, call: ControlCall, payloadHash: string): SharedCall<CreatedSandbox> {
+    const id = JSON.stringify([call.tenant, request.idempotencyKey]);
+    const joined = this.#inFlight.get(id);
+    if (joined !== undefined) {
+      if (joined.payloadHash !== payloadHash) throw idempotencyConflict(request.idempotencyKey);
+      return joined.shared;
+    }
+    const shared = this.#start(request, call, payloadHash);
+    this.#inFlight.set(id, { payloadHash, shared });
+    const forget = (): void => {
+      this.#inFlight.delete(id);
+    };
+    shared.result.then(forget, forget);
+    return shared;
+  }
+
+  #start(
+    request: CreateSandboxRequest,
+    { tenant, timeoutMs }: ControlCall,
+    payloadHash: string | undefined,
+  ): SharedCall<CreatedSandbox> {
+    const { clock, createTimeoutMs, shutdown } = this.#options;
+    const patienceMs = Math.max(0, Math.min(createTimeoutMs, timeoutMs ?? createTimeoutMs) - MARGIN_MS);
+    return new SharedCall(async (wanted) => {
+      using deadline = createDeadline({ clock, ms: createTimeoutMs, signal: shutdown });
+      const call = { tenant, signal: deadline.signal };
+      return await this.#make({ request, call, wanted, patienceMs }, payloadHash);
+    });
+  }
+
+  async #make(wish: CreateWish, payloadHash: string | undefined): Promise<CreatedSandbox> {
+    const { clock, newSessionId } = this.#options;
+    const { tenant } = wish.call;
+    const sessionId = newSessionId();
+    const ref = { tenant, method: METHOD, key: wish.request.idempotencyKey };
+    const key = payloadHash === undefined ? {} : { key: { ...ref, payloadHash, nowMs: clock.nowMs() } };
+    const begun = await beginCreate(this.#options, { wish, sessionId, ...key });
+    const attempt = { ...wish, ...(payloadHash === undefined ? {} : { key: ref }) };
+    switch (begun.kind) {
+      case "conflict":
+        throw idempotencyConflict(ref.key);
+      case "done":
+        return JSON.parse(begun.result) as CreatedSandbox;
+      case "reserved":
+        return await new CreateOperation(this.#operation, { ...attempt, sessionId, begun: "now" }, undefined).run();
+      case "resumed":
+        return await new CreateOperation(
+          this.#operation,
+          { ...attempt, sessionId: begun.row.sessionId, begun: "before" },
+          begun.row.instanceId,
+        ).run();
+    }
+  }
+}
