@@ -28,6 +28,7 @@ const STORE = [
   "placeSandbox",
   "withdrawSandbox",
   "getSandbox",
+  "findSandboxes",
   "getSandboxes",
   "listSandboxes",
   "deleteSandbox",

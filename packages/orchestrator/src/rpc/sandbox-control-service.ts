@@ -79,9 +79,10 @@ export function createSandboxControlService({
       );
       return {};
     },
-    getSandbox: async ({ sandboxId }, context) => ({
-      sandbox: toWireSandbox(await control.getSandbox({ sandboxId }, callOf(context))),
-    }),
+    getSandbox: async ({ sandboxId, name }, context) => {
+      if (sandboxId !== "" && name !== "") throw invalidArgument("name", "must be empty where sandbox_id is given");
+      return { sandbox: toWireSandbox(await control.getSandbox({ sandboxId, name }, callOf(context))) };
+    },
     listSandboxes: async ({ page, selector }, context) => {
       const labels = parseLabels("selector.match_labels", selector?.matchLabels ?? {});
       const found = await control.listSandboxes({ labels, ...parsePage(page) }, callOf(context));

@@ -4,6 +4,7 @@ import { reachableAddress } from "../reachable-address.ts";
 import { type ControlCall, type Sandbox, type SandboxControl, type SandboxProcess } from "../sandbox-control.ts";
 import { askAll } from "./ask-all.ts";
 import { commonCapabilities } from "./common-capabilities.ts";
+import { idByName } from "./id-by-name.ts";
 import { type CreateSandboxOptions, createCreateSandbox } from "./create-sandbox.ts";
 import { createDestroySandbox } from "./destroy-sandbox.ts";
 import { parseFleetId } from "./fleet-id.ts";
@@ -66,8 +67,10 @@ export function createFleetSandboxControl(options: CreateSandboxOptions): Sandbo
     createSandbox: createCreateSandbox(options),
     listSandboxes: createListSandboxes(options),
     getSandbox: async (request, call) => {
-      const to = await route(request.sandboxId, call);
-      const sandbox = await forgetIfGone(to.host.getSandbox(local(request, to), call), to, call);
+      const { name = "" } = request;
+      const sandboxId = name === "" ? request.sandboxId : await idByName(store, name, call);
+      const to = await route(sandboxId, call);
+      const sandbox = await forgetIfGone(to.host.getSandbox({ sandboxId: to.sessionId }, call), to, call);
       return await named(sandbox, to, call);
     },
     destroySandbox: createDestroySandbox({

@@ -102,7 +102,8 @@ export function createNodeSandboxControl(options: NodeSandboxControlOptions): Ho
       const made = toSandbox(answer.session, known ?? (await capabilities(control)));
       return { ...made, connection: { sandboxId: made.sandboxId, sessionId: made.sandboxId, url } };
     },
-    getSandbox: async ({ sandboxId }, control) => {
+    getSandbox: async ({ sandboxId, name = "" }, control) => {
+      if (name !== "") throw invalidArgument("name", "is kept by a fleet; one host has no names");
       const request = { sessionId: idOf(sandboxId) };
       const answer = await call(reading(control), (options) => sessions.getSession(request, options));
       return toSandbox(answer.session, await capabilities(control));

@@ -113,6 +113,10 @@ export function createFakeStore({ clock = systemClock }: { readonly clock?: Cloc
         return "withdrawn";
       }),
     getSandbox: (sessionId, call) => answer(call, () => sandboxes.get(sessionId)),
+    findSandboxes: ({ tenant, name }, call) =>
+      answer(call, () =>
+        [...sandboxes.values()].filter((row) => row.tenant === tenant && (row.name === name || row.sessionId === name)),
+      ),
     getSandboxes: (sessionIds, call) =>
       answer(call, () => sessionIds.flatMap((sessionId) => sandboxes.get(sessionId) ?? [])),
     listSandboxes: (query: SandboxQuery, call) =>

@@ -9,6 +9,7 @@ type SandboxOperations = Pick<
   | "placeSandbox"
   | "withdrawSandbox"
   | "getSandbox"
+  | "findSandboxes"
   | "getSandboxes"
   | "listSandboxes"
   | "deleteSandbox"
@@ -42,6 +43,12 @@ export function createSandboxOperations({ read, write }: Transactions): SandboxO
         return "withdrawn";
       }, call),
     getSandbox: (sessionId, call) => read((query) => findById(query, sessionId), call),
+    findSandboxes: ({ tenant, name }, call) =>
+      read(async (query) => {
+        const condition = "tenant = $1 AND (name = $2 OR session_id = $2)";
+        const rows = await query(`SELECT * FROM sandboxes WHERE ${condition}`, [tenant, name]);
+        return rows.map(toSandbox);
+      }, call),
     getSandboxes: (sessionIds, call) =>
       read(async (query) => {
         const rows = await query("SELECT * FROM sandboxes WHERE session_id = ANY($1::text[])", [sessionIds]);

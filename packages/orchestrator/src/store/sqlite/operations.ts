@@ -6,6 +6,7 @@ import type {
   IdempotencyRef,
   IdempotencyState,
   Reservation,
+  SandboxNameQuery,
   SandboxPlacing,
   SandboxQuery,
   SandboxRow,
@@ -28,6 +29,7 @@ export function createOperations(database: DatabaseSync, retentionMs: number) {
   );
   const sandboxById = sql("SELECT * FROM sandboxes WHERE session_id = ?");
   const sandboxesByIds = sql("SELECT * FROM sandboxes WHERE session_id IN (SELECT value FROM json_each(?))");
+  const sandboxesByReference = sql("SELECT * FROM sandboxes WHERE tenant = ? AND (name = ? OR session_id = ?)");
   const sandboxByName = sql("SELECT * FROM sandboxes WHERE tenant = ? AND name = ?");
   const pageOfSandboxes = sql(
     `SELECT * FROM sandboxes WHERE tenant = ?1 AND session_id > ?2 AND (?3 IS NULL OR instance_id = ?3)
@@ -82,6 +84,8 @@ export function createOperations(database: DatabaseSync, retentionMs: number) {
         return "withdrawn";
       }),
     getSandbox: (sessionId: string): SandboxRow | undefined => sandbox(sandboxById.get(sessionId)),
+    findSandboxes: ({ tenant, name }: SandboxNameQuery): readonly SandboxRow[] =>
+      sandboxesByReference.all(tenant, name, name).map(toSandbox),
     getSandboxes: (sessionIds: readonly string[]): readonly SandboxRow[] =>
       sandboxesByIds.all(JSON.stringify(sessionIds)).map(toSandbox),
     listSandboxes: (query: SandboxQuery): readonly SandboxRow[] =>

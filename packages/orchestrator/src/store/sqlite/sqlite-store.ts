@@ -48,6 +48,7 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions)
     placeSandbox: (placed, { signal }) => ask("placeSandbox", [placed], signal),
     withdrawSandbox: (withdrawn, { signal }) => ask("withdrawSandbox", [withdrawn], signal),
     getSandbox: (sessionId, { signal }) => ask("getSandbox", [sessionId], signal),
+    findSandboxes: (query, { signal }) => ask("findSandboxes", [query], signal),
     getSandboxes: (sessionIds, { signal }) => ask("getSandboxes", [sessionIds], signal),
     listSandboxes: (query, { signal }) => ask("listSandboxes", [query], signal),
     deleteSandbox: (sessionId, { signal }) => ask("deleteSandbox", [sessionId], signal),
