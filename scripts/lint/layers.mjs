@@ -28,6 +28,9 @@ const MAY_DEPEND_ON = {
   protocol: [],
   core: ["protocol"],
   client: ["core", "protocol"],
+  agents: ["client"],
+  // What starts services on this machine uses core; everything else goes through the library.
+  cli: ["agents", "client", "core"],
   "sandbox-host": ["core", "protocol"],
   orchestrator: ["core", "protocol"],
 };
@@ -43,6 +46,10 @@ const PROTOCOL_EDGES = [
   /^orchestrator\/src\/rpc\//,
   /^orchestrator\/src\/control\/node\//,
 ];
+
+/** Packages from outside that only those know which speak the protocol; what is built on the library does not. */
+const OF_THE_PROTOCOL = /^@(connectrpc|bufbuild)\//;
+const ON_THE_LIBRARY = ["agents", "cli"];
 
 const isTest = (file) => /\.(test|suite)\.ts$/.test(file);
 
@@ -99,10 +106,16 @@ export function judgeFileImport(from, to) {
   return judgeLayer(source, target) ?? judgePort(source, target);
 }
 
+function judgeEntry(from, { target, inner }) {
+  if (/^(src|dist)(\/|$)/.test(inner)) return "a package is imported by what it exports, not by its files";
+  return target === "client" && inner === "fake" && !isTest(from) ? "services in memory are for tests" : undefined;
+}
+
 /** What is wrong with a file importing one of our packages by name, or undefined. */
 export function judgePackageImport(from, name) {
   const [, target, inner = ""] = /^@turnbox\/([^/]+)(?:\/(.*))?$/.exec(name);
-  if (/^(src|dist)(\/|$)/.test(inner)) return "a package is imported by what it exports, not by its files";
+  const byEntry = judgeEntry(from, { target, inner });
+  if (byEntry !== undefined) return byEntry;
   const owner = /^packages\/([^/]+)\//.exec(from)?.[1];
   if (owner === undefined) return undefined;
   if (target !== owner && MAY_DEPEND_ON[owner]?.includes(target) !== true) return `${owner} never imports ${target}`;
@@ -110,4 +123,11 @@ export function judgePackageImport(from, name) {
   return target === "protocol" && !isEdge
     ? "only rpc/, the host client and the client package import the protocol"
     : undefined;
+}
+
+/** What is wrong with a file importing a package of others by name, or undefined. */
+export function judgeForeignImport(from, name) {
+  const owner = /^packages\/([^/]+)\//.exec(from)?.[1];
+  if (!ON_THE_LIBRARY.includes(owner) || !OF_THE_PROTOCOL.test(name)) return undefined;
+  return `${owner} is built on @turnbox/client, which alone speaks the protocol`;
 }
