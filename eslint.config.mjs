@@ -111,7 +111,7 @@ export default defineConfig(
   },
   { files: PRODUCT, rules: { ...clockRules, ...promiseRules, "no-restricted-syntax": environmentRule } },
   {
-    files: ["packages/*/src/config.ts", "packages/*/src/main.ts", "packages/client/src/cli/**/*.ts"],
+    files: ["packages/*/src/config.ts", "packages/*/src/main.ts", "packages/cli/src/**/*.ts"],
     rules: { "no-restricted-syntax": "off" },
   },
   {

@@ -7,7 +7,9 @@ const common = {
   moduleNameMapper: {
     "^@turnbox/protocol/(.*)$": "<rootDir>/packages/protocol/src/gen/$1.ts",
     "^@turnbox/core/(line|metrics|server|sqlite|testing|trace)$": "<rootDir>/packages/core/src/$1/index.ts",
-    "^@turnbox/client/testing$": "<rootDir>/packages/client/src/provider/conformance/index.ts",
+    "^@turnbox/client/(fake|internal)$": "<rootDir>/packages/client/src/$1/index.ts",
+    "^@turnbox/agents/mcp$": "<rootDir>/packages/agents/src/mcp/index.ts",
+    "^@turnbox/agents/testing$": "<rootDir>/packages/agents/src/provider/conformance/index.ts",
     "^@turnbox/([a-z-]+)$": "<rootDir>/packages/$1/src/index.ts",
   },
   transform: {

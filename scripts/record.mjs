@@ -28,7 +28,7 @@ const SESSION = [
 const SIZE = { cols: 118, rows: 60 };
 const PROMPT = "$ ";
 const DEADLINE_MS = 60_000;
-const CLI = path.join(root, "packages/client/bin/turnbox.mjs");
+const CLI = path.join(root, "packages/cli/bin/turnbox.mjs");
 
 async function until(what, isSo) {
   const deadline = performance.now() + DEADLINE_MS;

@@ -15,7 +15,7 @@ export async function bundleCli({ folder, external }) {
   mkdirSync(folder, { recursive: true });
   const { metafile } = await build({
     absWorkingDir: root,
-    entryPoints: { turnbox: "packages/client/dist/cli/main.js" },
+    entryPoints: { turnbox: "packages/cli/dist/main.js" },
     outdir: folder,
     outExtension: { ".js": ".mjs" },
     chunkNames: "[name]-[hash]",

@@ -12,4 +12,4 @@ export const stampFolder = path.join(toolchainFolder, "stamps");
 export const compiler = path.join(root, "node_modules/@typescript/native/bin/tsc");
 
 /** The command line in one file, below the clone. It lies as deep as what it is made from. */
-export const bundle = "packages/client/bundle/cli/turnbox.mjs";
+export const bundle = "packages/cli/bundle/turnbox.mjs";

@@ -33,7 +33,7 @@ export function listChecks(toolchain) {
       argv: node("scripts/docs.mjs", "--check"),
       skipped: () => (existsSync(path.join(root, "scripts/docs.mjs")) ? undefined : "there are no generated documents"),
     },
-    { name: "package of the client (publint, attw)", argv: node("scripts/pack/check.mjs") },
+    { name: "packages that others install (publint, attw)", argv: node("scripts/pack/check.mjs") },
     { name: "format (biome)", argv: ["biome", "format", "."] },
     { name: "types of tests (tsc)", argv: node(compiler, "-p", "tsconfig.test.json") },
     { name: "lint (eslint)", argv: ["eslint", ".", "--max-warnings", "0"], place: "beside tests" },

@@ -5,26 +5,31 @@ import { Application, Comment, CommentTag, Converter, LogLevel, ReferenceType, R
 import { root } from "../bootstrap/layout.mjs";
 import { contentsOf, tidyMarkdown } from "./tidy-markdown.mjs";
 
-const client = path.join(root, "packages/client");
-
-/** What the exports of the package lead to. */
-const ENTRY_POINTS = ["src/index.ts", "src/provider/conformance/index.ts"];
+/** What the published exports of the libraries lead to. */
+const ENTRY_POINTS = [
+  "packages/client/src/index.ts",
+  "packages/agents/src/index.ts",
+  "packages/agents/src/provider/conformance/index.ts",
+];
 
 /** The chapters, in their order, by where their declarations are. */
 const CHAPTERS = [
   ["Connecting", /client\/src\/turnbox\//],
   ["Working in a sandbox", /client\/src\/sandbox\//],
-  ["Environments", /client\/src\/environment\//],
-  ["Testing a provider", /client\/src\/provider\/conformance\//],
-  ["Providers", /client\/src\/provider\//],
+  ["The machines of a fleet", /client\/src\/fleet\//],
+  ["A session on a host", /client\/src\/host\//],
+  ["Environments", /agents\/src\/environment\//],
+  ["Testing a provider", /agents\/src\/provider\/conformance\//],
+  ["Providers", /agents\/src\/provider\//],
   ["Errors", /core\/(src|dist)\/error\//],
   ["Clients of the services", /./],
 ];
 
 const OPTIONS = {
   plugin: ["typedoc-plugin-markdown"],
-  entryPoints: ENTRY_POINTS.map((file) => path.join(client, file)),
-  tsconfig: path.join(client, "tsconfig.json"),
+  entryPoints: ENTRY_POINTS.map((file) => path.join(root, file)),
+  // The one that finds our packages as sources.
+  tsconfig: path.join(root, "scripts/docs/tsconfig.json"),
   // The build has checked it.
   skipErrorChecking: true,
   logLevel: LogLevel.Error,
@@ -76,14 +81,17 @@ function nameReasons(project, member) {
   if (isLong && reason !== undefined) member.type = ReferenceType.createResolvedReference("Reason", reason, project);
 }
 
+/** The client comes before what is built on it. */
+const rank = (file) => (file.startsWith("client") ? 0 : 1);
+
 /** The text of each entry point, without its title. Their own list of entry points is not among them. */
 const readPages = (folder) =>
   readdirSync(folder, { recursive: true })
     .filter((file) => file.endsWith(".md") && file !== "README.md")
-    .sort()
+    .sort((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1))
     .map((file) => readFileSync(path.join(folder, file), "utf8").replace(/^# .*\n/, ""));
 
-/** The reference of what the client exports, in one text, and the exported names that say nothing of themselves. */
+/** The reference of what the libraries export, in one text, and the exported names that say nothing of themselves. */
 export async function apiReference() {
   const app = await Application.bootstrapWithPlugins(OPTIONS);
   const undocumented = [];
@@ -101,12 +109,12 @@ export async function apiReference() {
     }
   });
   const project = await app.convert();
-  if (project === undefined) throw new Error("typedoc made nothing of packages/client/src/index.ts");
+  if (project === undefined) throw new Error("typedoc made nothing of the libraries");
   const folder = mkdtempSync(path.join(tmpdir(), "turnbox-docs-"));
   try {
     await app.outputs.writeOutput({ name: "markdown", path: folder }, project);
     const body = tidyMarkdown(readPages(folder).join("\n"));
-    return { text: `# @turnbox/client\n\n${contentsOf(body)}\n\n${body}`, undocumented };
+    return { text: `# @turnbox/client and @turnbox/agents\n\n${contentsOf(body)}\n\n${body}`, undocumented };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

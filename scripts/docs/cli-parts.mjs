@@ -7,7 +7,7 @@ import { root } from "../bootstrap/layout.mjs";
  * The parts of docs/CLI.md that follow from the command line itself. Each stands between `<!-- generated: NAME -->` and
  * `<!-- end of NAME -->`; what is around them is written by hand.
  */
-const load = (file) => import(pathToFileURL(path.join(root, "packages/client/dist/cli", file)).href);
+const load = (file) => import(pathToFileURL(path.join(root, "packages/cli/dist", file)).href);
 
 /** Options of nearly every verb, told once. */
 const COMMON = ["--json", "--url", "--token", "--token-file"];

@@ -1,6 +1,6 @@
 import path from "node:path";
 import { root } from "../bootstrap/layout.mjs";
-import { judgeFileImport, judgePackageImport } from "./layers.mjs";
+import { judgeFileImport, judgeForeignImport, judgePackageImport } from "./layers.mjs";
 
 const relativeToRoot = (file) => path.relative(root, file).split(path.sep).join("/");
 
@@ -16,7 +16,9 @@ export const layersRule = {
       if (specifier.startsWith(".")) {
         return judgeFileImport(from, relativeToRoot(path.resolve(path.dirname(context.filename), specifier)));
       }
-      return specifier.startsWith("@turnbox/") ? judgePackageImport(from, specifier) : undefined;
+      return specifier.startsWith("@turnbox/")
+        ? judgePackageImport(from, specifier)
+        : judgeForeignImport(from, specifier);
     };
     const check = (node) => {
       const source = node.source ?? node.argument?.literal;

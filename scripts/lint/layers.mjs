@@ -4,6 +4,10 @@
  */
 import { judgeRooms, ROOMS } from "./rooms.mjs";
 
+/** Packages from outside that only those know which speak the protocol; what is built on the library does not. */
+const OF_THE_PROTOCOL = /^@(connectrpc|bufbuild)\//;
+const ON_THE_LIBRARY = ["agents", "cli"];
+
 const isTest = (file) => /\.(test|suite)\.ts$/.test(file);
 
 /** A path of the repository taken apart: package, path and room (first folder) below src, adapter; undefined outside. */
@@ -56,10 +60,16 @@ export function judgeFileImport(from, to) {
   return judgeLayer(source, target) ?? judgeRooms(source.owner, source.room, target.room);
 }
 
+function judgeEntry(from, { target, inner }) {
+  if (/^(src|dist)(\/|$)/.test(inner)) return "a package is imported by what it exports, not by its files";
+  return target === "client" && inner === "fake" && !isTest(from) ? "services in memory are for tests" : undefined;
+}
+
 /** What is wrong with a file importing one of our packages by name, or undefined. */
 export function judgePackageImport(from, name) {
   const [, target, inner = ""] = /^@turnbox\/([^/]+)(?:\/(.*))?$/.exec(name);
-  if (/^(src|dist)(\/|$)/.test(inner)) return "a package is imported by what it exports, not by its files";
+  const byEntry = judgeEntry(from, { target, inner });
+  if (byEntry !== undefined) return byEntry;
   const owner = /^packages\/([^/]+)\//.exec(from)?.[1];
   if (owner === undefined) return undefined;
   if (target !== owner && ROOMS[owner]?.uses.includes(target) !== true) return `${owner} never imports ${target}`;
@@ -67,4 +77,11 @@ export function judgePackageImport(from, name) {
   return target === "protocol" && !isEdge
     ? "only rpc/, the host client and the client package import the protocol"
     : undefined;
+}
+
+/** What is wrong with a file importing a package of others by name, or undefined. */
+export function judgeForeignImport(from, name) {
+  const owner = /^packages\/([^/]+)\//.exec(from)?.[1];
+  if (!ON_THE_LIBRARY.includes(owner) || !OF_THE_PROTOCOL.test(name)) return undefined;
+  return `${owner} is built on @turnbox/client, which alone speaks the protocol`;
 }

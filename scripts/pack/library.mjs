@@ -7,17 +7,6 @@ import ts from "typescript";
 import { root } from "../bootstrap/layout.mjs";
 import { isOurs, packageOf } from "./package-of.mjs";
 
-const client = "packages/client";
-
-/** The entry points by the name of their file: `./testing` is `testing`, `.` is `index`. */
-export const entryPoints = (exports) =>
-  Object.fromEntries(
-    Object.entries(exports).map(([key, { default: file }]) => [
-      key === "." ? "index" : key.replace(/^\.\//, ""),
-      path.join(client, file),
-    ]),
-  );
-
 /** What came with a later Node than the oldest one that the package is for, where only running it would tell. */
 const TOO_NEW =
   /\b(?:Async)?DisposableStack\b|\bPromise\.try\(|\bRegExp\.escape\(|\bError\.isError\(|\bimport\.meta\.main\b|\.(?:to|from|setFrom)Base64\(/;
@@ -35,7 +24,7 @@ const packagesIn = (specifiers) => specifiers.map(packageOf).filter((name) => na
  * Bundles the library with what it takes from our other packages, and nothing of anybody else: `external` stays outside,
  * and any further package is refused. Answers with the packages that it imports.
  */
-export async function bundleLibrary({ entries, folder, external }) {
+export async function bundleLibrary({ name, entries, folder, external }) {
   const { metafile } = await build({
     absWorkingDir: root,
     entryPoints: entries,
@@ -59,20 +48,24 @@ export async function bundleLibrary({ entries, folder, external }) {
     .map(([file]) => file);
   if (foreign.length > 0) {
     const first = foreign.slice(0, 5).join("\n  ");
-    throw new Error(`the library holds code of packages that ${client}/package.json does not name:\n  ${first}`);
+    throw new Error(`${name} holds code of packages that its package.json does not name:\n  ${first}`);
   }
   refuseTooNew(folder);
   return packagesIn(outputs.flatMap(({ imports }) => imports.filter((one) => one.external).map((one) => one.path)));
 }
 
-/** Rolls the declarations of the same entry points up, with those of our other packages. Answers like `bundleLibrary`. */
-export async function rollDeclarations({ entries, folder }) {
+/**
+ * Rolls the declarations of the same entry points up, with those of our other packages but for those that stay `outside`.
+ * Answers like `bundleLibrary`.
+ */
+export async function rollDeclarations({ entries, folder, outside }) {
+  const isBundled = (id) => isOurs(id) && !outside.includes(packageOf(id));
   const input = Object.fromEntries(
     Object.entries(entries).map(([name, file]) => [name, path.join(root, file.replace(/\.js$/, ".d.ts"))]),
   );
   const rolled = await rollup({
     input,
-    external: (id) => !path.isAbsolute(id) && !id.startsWith(".") && !isOurs(id),
+    external: (id) => !path.isAbsolute(id) && !id.startsWith(".") && !isBundled(id),
     plugins: [dts({ respectExternal: true, compilerOptions: { moduleResolution: ts.ModuleResolutionKind.Bundler } })],
     onwarn: ({ code, message }) => {
       if (code === "UNRESOLVED_IMPORT") throw new Error(`declarations: ${message}`);

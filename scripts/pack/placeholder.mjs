@@ -11,7 +11,7 @@ export function placeholderManifest({ license }) {
   return {
     name: RESERVED_NAME,
     version: "0.0.0",
-    description: "A reserved name. The command line turnbox is part of @turnbox/client.",
+    description: "A reserved name. Later versions are the command line turnbox.",
     license,
     files: ["README.md"],
     publishConfig: { access: "public" },

@@ -1,36 +1,45 @@
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { bundleCli } from "../bootstrap/bundle-cli.mjs";
 import { root } from "../bootstrap/layout.mjs";
-import { bundleLibrary, entryPoints, rollDeclarations } from "./library.mjs";
-import { publishedManifest } from "./manifest.mjs";
+import { bundleLibrary, rollDeclarations } from "./library.mjs";
+import { libraryManifest, programManifest } from "./manifest.mjs";
 import { thirdPartyNotices } from "./notices.mjs";
 import { npmPack } from "./npm-pack.mjs";
 import { isOurs } from "./package-of.mjs";
+import { entryPoints, LIBRARIES, PROGRAM, PUBLISHED, readManifest } from "./packages.mjs";
 
-const client = path.join(root, "packages/client");
-const readManifest = (name) => JSON.parse(readFileSync(path.join(root, "packages", name, "package.json"), "utf8"));
-
-/** Lays the package out in a folder, as it will be installed. Needs the build. */
-async function stage(folder) {
-  const manifests = { client: readManifest("client"), core: readManifest("core") };
-  const entries = entryPoints(manifests.client.exports);
-  const external = Object.keys(manifests.client.dependencies).filter((name) => !isOurs(name));
-  const lib = path.join(folder, "lib");
-  const cli = await bundleCli({ folder: path.join(folder, "bundle/cli"), external: ["@opentelemetry/*"] });
-  const imports = await bundleLibrary({ entries, folder: lib, external });
-  const typeImports = await rollDeclarations({ entries, folder: lib });
-  const manifest = publishedManifest({ ...manifests, entries, imports: [...imports, ...typeImports] });
-  writeFileSync(path.join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
-  writeFileSync(path.join(folder, "THIRD-PARTY-NOTICES.txt"), thirdPartyNotices(cli));
-  cpSync(path.join(client, "bin"), path.join(folder, "bin"), { recursive: true });
-  cpSync(path.join(client, "README.md"), path.join(folder, "README.md"));
-  cpSync(path.join(root, "LICENSE"), path.join(folder, "LICENSE"));
+function writeCommon(into, folder, manifest) {
+  writeFileSync(path.join(into, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+  cpSync(path.join(root, "packages", folder, "README.md"), path.join(into, "README.md"));
+  cpSync(path.join(root, "LICENSE"), path.join(into, "LICENSE"));
 }
 
-/** Makes the tarball of `@turnbox/client` in a folder and answers with its path. */
-export async function makeTarball(into) {
+/** Lays a library out in a folder, as it will be installed. Needs the build. */
+async function stageLibrary(into, library) {
+  const manifest = readManifest(library.folder);
+  const entries = entryPoints(library, manifest.exports);
+  const outside = PUBLISHED.filter((name) => name !== manifest.name);
+  const external = [...Object.keys(manifest.dependencies).filter((name) => !isOurs(name)), ...outside];
+  const lib = path.join(into, "lib");
+  const imports = await bundleLibrary({ name: manifest.name, entries, folder: lib, external });
+  const typeImports = await rollDeclarations({ entries, folder: lib, outside });
+  writeCommon(into, library.folder, libraryManifest({ manifest, entries, imports: [...imports, ...typeImports] }));
+}
+
+async function stageProgram(into) {
+  const cli = await bundleCli({ folder: path.join(into, "bundle"), external: ["@opentelemetry/*"] });
+  writeFileSync(path.join(into, "THIRD-PARTY-NOTICES.txt"), thirdPartyNotices(cli));
+  cpSync(path.join(root, "packages", PROGRAM.folder, "bin"), path.join(into, "bin"), { recursive: true });
+  writeCommon(
+    into,
+    PROGRAM.folder,
+    programManifest({ manifest: readManifest(PROGRAM.folder), core: readManifest("core") }),
+  );
+}
+
+async function pack(into, stage) {
   const staging = mkdtempSync(path.join(tmpdir(), "turnbox-pack-"));
   try {
     await stage(staging);
@@ -39,4 +48,11 @@ export async function makeTarball(into) {
   } finally {
     rmSync(staging, { recursive: true, force: true });
   }
+}
+
+/** Makes the tarballs of what is published in a folder; answers with their paths, in the order of publishing. */
+export async function makeTarballs(into) {
+  const libraries = [];
+  for (const library of LIBRARIES) libraries.push(await pack(into, (staging) => stageLibrary(staging, library)));
+  return { libraries, program: await pack(into, stageProgram) };
 }

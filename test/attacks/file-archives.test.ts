@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { createChildCommandRunner, fromConnectError } from "@turnbox/core";
-import { unpackDirectory } from "../../packages/client/src/cli/transfer/local-archive.ts";
+import { unpackDirectory } from "../../packages/cli/src/transfer/local-archive.ts";
 import { archiveOf, type CraftedEntry } from "../support/archive-of.ts";
 import { bytesOf, uploadOf } from "../support/file-client.ts";
 import { type FileRoom, openFileRoom } from "../support/file-room.ts";

@@ -8,7 +8,7 @@ import { bash, createSession } from "../support/host-calls.ts";
 import { poll, processesWith, REPO, run } from "../support/process.ts";
 import { environment, makeHome, startServer } from "../support/server.ts";
 
-const CLI = join(REPO, "packages/client/bin/turnbox.mjs");
+const CLI = join(REPO, "packages/cli/bin/turnbox.mjs");
 let home: Awaited<ReturnType<typeof makeHome>>;
 beforeAll(async () => {
   home = await makeHome();

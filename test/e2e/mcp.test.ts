@@ -7,12 +7,12 @@ import {
   openHttpClient,
   openStdioClient,
   textOf,
-} from "../../packages/client/src/mcp/mcp-client.suite.ts";
+} from "../../packages/agents/src/mcp/mcp-client.suite.ts";
 import { createSandbox, destroySandbox, listSandboxes } from "../support/control-calls.ts";
 import { ended, poll, REPO, run } from "../support/process.ts";
 import { environment, startServer, type TestServer } from "../support/server.ts";
 
-const CLI = join(REPO, "packages/client/bin/turnbox.mjs");
+const CLI = join(REPO, "packages/cli/bin/turnbox.mjs");
 const INSPECTOR = join(REPO, "node_modules/.bin/mcp-inspector-cli");
 
 /** It looks for its own manifest in the directory above the one that it is started in. */

@@ -22,8 +22,8 @@ const TSCONFIG = {
 };
 
 const CONFORMANCE = `
-import { createLocalProvider } from "@turnbox/client";
-import { assertConforming, checkProvider } from "@turnbox/client/testing";
+import { createLocalProvider } from "@turnbox/agents";
+import { assertConforming, checkProvider } from "@turnbox/agents/testing";
 
 const findings = await checkProvider(() => createLocalProvider(), { backend: "local" });
 assertConforming(findings);
@@ -43,18 +43,18 @@ async function succeed(name: string, finished: Promise<Finished>): Promise<strin
   return stdout;
 }
 
-/** Packs the client and installs it in a project of its own, as somebody does who has never seen this clone. */
+/** Packs what is published and installs it in a project of its own, as somebody does who has never seen this clone. */
 async function installInto(project: string): Promise<void> {
   const env = environment(project);
   const packed = run(process.execPath, [join(REPO, "scripts/pack/main.mjs"), project], { env });
-  const tarball = (await succeed("pack", packed)).trim().split("\n").at(-1) ?? "";
+  const [, ...tarballs] = (await succeed("pack", packed)).trim().split("\n");
   const manifest = { name: "scratch", private: true, type: "module" };
   await writeFile(join(project, "package.json"), JSON.stringify(manifest));
   await writeFile(join(project, "tsconfig.json"), JSON.stringify(TSCONFIG));
   await writeFile(join(project, "ten-lines.ts"), await tenLines());
   await writeFile(join(project, "conformance.ts"), CONFORMANCE);
   const quiet = ["--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts"];
-  await succeed("install", run("npm", ["install", ...quiet, tarball], { cwd: project, env }));
+  await succeed("install", run("npm", ["install", ...quiet, ...tarballs], { cwd: project, env }));
 }
 
 let project: string;
@@ -73,10 +73,10 @@ afterAll(async () => {
 const turnbox = (args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Finished> =>
   run(join(project, "node_modules/.bin/turnbox"), args, { cwd: project, env: { ...env, ...more } });
 
-describe("the client, installed from its tarball in a project outside the clone", () => {
+describe("the client, the agents and the command line, installed from their tarballs in a project outside the clone", () => {
   it("needs none of our other packages, and none of what only they use", async () => {
     const modules = join(project, "node_modules");
-    expect(await readdir(join(modules, "@turnbox"))).toEqual(["client"]);
+    expect(await readdir(join(modules, "@turnbox"))).toEqual(["agents", "client"]);
     const installed = await readdir(modules);
     for (const name of ["pino", "prom-client", "commander", "@opentelemetry", "@modelcontextprotocol"])
       expect(installed).not.toContain(name);
@@ -109,7 +109,7 @@ describe("the client, installed from its tarball in a project outside the clone"
   }, 60_000);
 
   it("brings the command line, which says what traces need", async () => {
-    const { version } = JSON.parse(await readFile(join(REPO, "packages/client/package.json"), "utf8")) as {
+    const { version } = JSON.parse(await readFile(join(REPO, "packages/cli/package.json"), "utf8")) as {
       readonly version: string;
     };
     const plain = await turnbox(["--version"]);

@@ -11,9 +11,9 @@ import {
   type SessionOptions,
   type StartRequest,
   startSession,
-  Turnbox,
-} from "@turnbox/client";
-import { describeProvider } from "../../packages/client/src/provider/provider.suite.ts";
+} from "@turnbox/agents";
+import { Turnbox } from "@turnbox/client";
+import { describeProvider } from "../../packages/agents/src/provider/provider.suite.ts";
 import { poll } from "../support/process.ts";
 import { startServer, type TestServer } from "../support/server.ts";
 

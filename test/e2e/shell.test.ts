@@ -6,7 +6,7 @@ import { REPO } from "../support/process.ts";
 import { environment, startServer, type TestServer } from "../support/server.ts";
 import { type EmulatedTerminal, startTerminal } from "../support/terminal.ts";
 
-const CLI = join(REPO, "packages/client/bin/turnbox.mjs");
+const CLI = join(REPO, "packages/cli/bin/turnbox.mjs");
 const CTRL_C = "\u0003";
 const CTRL_L = "\u000c";
 const CTRL_RIGHT_BRACKET = "\u001d";

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { ended, poll, processesWith, REPO } from "../support/process.ts";
 import { environment, startServer, type TestServer } from "../support/server.ts";
 
-const CLI = join(REPO, "packages/client/bin/turnbox.mjs");
+const CLI = join(REPO, "packages/cli/bin/turnbox.mjs");
 
 let server: TestServer;
 let scratch: string;

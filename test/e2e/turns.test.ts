@@ -5,7 +5,7 @@ import { ended, poll, REPO } from "../support/process.ts";
 import { findResidue } from "../support/residue.ts";
 import { environment, startServer, type TestServer } from "../support/server.ts";
 
-const CLI = join(REPO, "packages/client/bin/turnbox.mjs");
+const CLI = join(REPO, "packages/cli/bin/turnbox.mjs");
 let server: TestServer;
 beforeAll(async () => {
   server = await startServer();

@@ -9,7 +9,6 @@ import { ROOMS } from "../../scripts/lint/rooms.mjs";
 const root = path.resolve(import.meta.dirname, "../..");
 const host = "packages/sandbox-host/src";
 const fleet = "packages/orchestrator/src";
-const client = "packages/client/src";
 
 /** The packages whose rooms all have a row. */
 const ORDERED = { "sandbox-host": ROOMS["sandbox-host"], orchestrator: ROOMS.orchestrator };
@@ -57,8 +56,7 @@ describe("the boundaries between folders", () => {
     ["a room a file beside the rooms", `${host}/lifecycle/create.ts`, "../config.ts"],
     ["a room one that has no row", `${host}/lifecycle/create.ts`, "../elsewhere/x.ts"],
     ["a room of the orchestrator a room above it", `${fleet}/store/store.ts`, "../fleet/fleet.ts"],
-    ["the library its command line", `${client}/sandbox/sandbox.ts`, "../cli/program.ts"],
-    ["a room of the client a room above it", `${client}/provider/agent.ts`, "../environment/environment.ts"],
+    ["a room of the agents a room above it", "packages/agents/src/provider/agent.ts", "../environment/environment.ts"],
     ["a room the composition", `${host}/lifecycle/create.ts`, "../compose.ts"],
     ["a room main", `${fleet}/provisioner/launch.ts`, "../main.ts"],
     ["rpc the composition", `${host}/rpc/session-service.ts`, "../compose.ts"],
@@ -91,6 +89,17 @@ describe("the boundaries between folders", () => {
     ["a package the files of another", `${host}/lifecycle/create.ts`, "../../../core/src/index.ts"],
     ["a package the build of another", `${host}/lifecycle/create.ts`, "@turnbox/core/dist/index.js"],
     ["a package a script", `${host}/lifecycle/create.ts`, "../../../../scripts/bootstrap/layout.mjs"],
+    ["the client the command line", "packages/client/src/client.ts", "@turnbox/cli"],
+    ["the client the agents", "packages/client/src/turnbox/turnbox.ts", "@turnbox/agents"],
+    ["the command line the protocol", "packages/cli/src/verb/turn.ts", "@turnbox/protocol/turnbox/host/v1/session_pb"],
+    ["a test of the command line the protocol", "packages/cli/src/x.test.ts", "@turnbox/protocol/health/v1/health_pb"],
+    ["the command line an RPC library", "packages/cli/src/verb/turn.ts", "@connectrpc/connect"],
+    ["the command line the files of the client", "packages/cli/src/verb/turn.ts", "../../../client/src/client.ts"],
+    ["the command line services in memory", "packages/cli/src/verb/turn.ts", "@turnbox/client/fake"],
+    ["agents the protocol", "packages/agents/src/mcp/workspace.ts", "@turnbox/protocol/turnbox/host/v1/session_pb"],
+    ["agents messages of the protocol", "packages/agents/src/mcp/workspace.ts", "@bufbuild/protobuf"],
+    ["agents core", "packages/agents/src/mcp/workspace.ts", "@turnbox/core"],
+    ["agents the command line", "packages/agents/src/mcp/workspace.ts", "../../../cli/src/main.ts"],
   ])("do not let %s in: %s from %s", async (_, file, specifier) => {
     expect(await objections(file, imports(specifier))).toEqual(["house/layers"]);
   });
@@ -117,14 +126,17 @@ describe("the boundaries between folders", () => {
     ["the client the protocol", "packages/client/src/client.ts", "@turnbox/protocol/turnbox/host/v1/session_pb"],
     ["a room a port", `${host}/lifecycle/create.ts`, "../storage/storage.ts"],
     ["a room a room below it", `${host}/turn/rollback.ts`, "../session/session.ts"],
+    ["the command line the client", "packages/cli/src/verb/turn.ts", "@turnbox/client"],
+    ["the command line what the client shares", "packages/cli/src/verb/turn.ts", "@turnbox/client/internal"],
+    ["the command line the agents", "packages/cli/src/verb/mcp.ts", "@turnbox/agents/mcp"],
+    ["agents the client", "packages/agents/src/mcp/workspace.ts", "@turnbox/client"],
+    ["a test of agents services in memory", "packages/agents/src/mcp/x.test.ts", "@turnbox/client/fake"],
     ["an adapter its port", `${host}/storage/zfs/zfs-storage.ts`, "../storage.ts"],
     ["an adapter what adapters share", `${host}/runtime/gvisor/exec.ts`, "../execution/relay-output.ts"],
     ["an adapter itself", `${host}/runtime/gvisor/exec/slot.ts`, "../control-socket.ts"],
     ["a contract test its adapter", `${host}/storage/zfs/zfs-storage.contract.test.ts`, "./zfs-storage.ts"],
     ["a test of a room a fake", `${host}/session/create.test.ts`, "../storage/fake/fake-storage.ts"],
     ["a test of a room a room above it", `${host}/session/session.test.ts`, "../lifecycle/create.ts"],
-    ["the command line the library", `${client}/cli/main.ts`, "../sandbox/sandbox.ts"],
-    ["the library what it stands on", `${client}/sandbox/sandbox.ts`, "../connection.ts"],
     ["a service core", `${fleet}/provisioner/launch.ts`, "@turnbox/core"],
     ["an end-to-end test the client", "test/e2e/first.test.ts", "@turnbox/client"],
   ])("let %s in: %s from %s", async (_, file, specifier) => {

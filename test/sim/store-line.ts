@@ -88,6 +88,7 @@ export function createStoreLine(options: {
         return outcome;
       }),
     getSandbox: (sessionId, call) => through(call, () => store.getSandbox(sessionId, own(call))),
+    findSandboxes: (query, call) => through(call, () => store.findSandboxes(query, own(call))),
     getSandboxes: (ids, call) => through(call, () => store.getSandboxes(ids, own(call))),
     listSandboxes: (query, call) => through(call, () => store.listSandboxes(query, own(call))),
     deleteSandbox: (sessionId, call) => through(call, () => store.deleteSandbox(sessionId, own(call))),

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { REPO, run } from "./process.ts";
 import { environment, type TestServer } from "./server.ts";
 
-const CLI = join(REPO, "packages/client/bin/turnbox.mjs");
+const CLI = join(REPO, "packages/cli/bin/turnbox.mjs");
 /** By a slow mirror on a busy machine. */
 const BUILD_MS = 480_000;
 /** Enough for git, and for Python with its whole library; a template with all that agents expect takes much longer. */

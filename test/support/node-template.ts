@@ -6,9 +6,9 @@ import { REPO, run } from "./process.ts";
 import type { TestServer } from "./server.ts";
 
 const APPLETS = ["sh", "cat", "ls", "sleep"];
-const SCRIPTED = join(REPO, "packages/client/src/provider/acp/scripted-agent-main.suite.ts");
+const SCRIPTED = join(REPO, "packages/agents/src/provider/acp/scripted-agent-main.suite.ts");
 /** The example agent that is published with an older release of the protocol's SDK. */
-const EXAMPLE = join(REPO, "packages/client/node_modules/acp-example-agent/dist/examples/agent.js");
+const EXAMPLE = join(REPO, "packages/agents/node_modules/acp-example-agent/dist/examples/agent.js");
 
 /** The agents, in a sandbox of the template. */
 export const AGENTS = { scripted: "/opt/agent/scripted.mjs", example: "/opt/agent/example.mjs" } as const;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ended, type Finished, poll, REPO, run } from "./process.ts";
 
-const CLI = join(REPO, "packages/client/bin/turnbox.mjs");
+const CLI = join(REPO, "packages/cli/bin/turnbox.mjs");
 
 /** A real server of its own home: orchestrator, host, ZFS pool, gVisor. */
 export interface TestServer extends AsyncDisposable {

@@ -1,7 +1,8 @@
 import type { Clock } from "@turnbox/core";
 import { Verb } from "@turnbox/protocol/turnbox/common/v1/access_pb";
-import { sessionPart } from "../turnbox/sandbox-reference.ts";
-import type { ServerLink } from "../turnbox/server-link.ts";
+import { sessionPart } from "./sandbox-reference.ts";
+import type { ServerLink } from "./link/server-link.ts";
+import type { Sandbox as WireSandbox } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
 import { createFiles } from "./files/create-files.ts";
 import { createHostCalls } from "./host-call.ts";
 import { createChildren } from "./life/sandbox-children.ts";
@@ -13,6 +14,7 @@ import { createProcesses, createShell } from "./process/create-processes.ts";
 import type { Sandbox } from "./sandbox.ts";
 import { createTools } from "./tool/sandbox-tools.ts";
 import { createDiff } from "./turn/sandbox-diff.ts";
+import { toSandboxInfo } from "./to-sandbox-info.ts";
 import { createTurns } from "./turn/sandbox-turns.ts";
 import { toOptional } from "./wire/text.ts";
 
@@ -27,6 +29,8 @@ export interface SandboxOrigin {
   readonly sandboxId: string;
   /** Empty where there is none. */
   readonly name: string;
+  /** What the server said about it. */
+  readonly known?: WireSandbox | undefined;
   /** Whether disposing destroys it: `made` here, or `found`. */
   readonly origin: "made" | "found";
   /** The way to it, where the server has told it already. */
@@ -34,7 +38,7 @@ export interface SandboxOrigin {
 }
 
 /** The handle of a sandbox. Nothing is sent before its first call. */
-export function createSandbox(parts: SandboxParts, { sandboxId, name, origin, access }: SandboxOrigin): Sandbox {
+export function createSandbox(parts: SandboxParts, { sandboxId, name, known, origin, access }: SandboxOrigin): Sandbox {
   const { server, clock, links } = parts;
   const link = links.lease(sandboxId, access);
   const sessionId = sessionPart(sandboxId);
@@ -46,6 +50,7 @@ export function createSandbox(parts: SandboxParts, { sandboxId, name, origin, ac
     id: sandboxId,
     sessionId,
     name: toOptional(name),
+    known: known === undefined ? undefined : toSandboxInfo(known),
     ...life,
     destroy: async (options) => {
       await life.destroy(options);

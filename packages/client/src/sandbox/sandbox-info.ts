@@ -31,6 +31,8 @@ export interface SandboxInfo {
   readonly labels: Readonly<Record<string, string>>;
   readonly createdAt: Date;
   readonly expiresAt: Date | undefined;
+  /** How long it may be idle; undefined means without end. */
+  readonly idleTimeoutMs: number | undefined;
   readonly onTimeout: "pause" | "destroy";
   readonly turnCount: number;
   readonly snapshotCount: number;
@@ -42,6 +44,21 @@ export interface SandboxInfo {
   /** The host's address, `host:port`. */
   readonly address: string;
   readonly capabilities: SandboxCapabilities;
+}
+
+/** How a sandbox is after a repair. */
+export interface RepairedSandbox extends SandboxInfo {
+  /** What was done, in words; empty if there was nothing to do. */
+  readonly actions: readonly string[];
+}
+
+/** Where a sandbox's host is, and a token for this sandbox alone. */
+export interface SandboxAccess {
+  readonly url: string;
+  /** Sent as a bearer token. */
+  readonly token: string;
+  readonly sessionId: string;
+  readonly expiresAt: Date | undefined;
 }
 
 /** What a sandbox uses at this moment. */

@@ -3,7 +3,7 @@ import type { SandboxFiles } from "./files/sandbox-files.ts";
 import type { SandboxNetwork } from "./network/sandbox-network.ts";
 import type { SandboxProcesses } from "./process/sandbox-processes.ts";
 import type { SandboxTerminal, TerminalOptions } from "./process/sandbox-terminal.ts";
-import type { SandboxInfo, SandboxStats } from "./sandbox-info.ts";
+import type { RepairedSandbox, SandboxAccess, SandboxInfo, SandboxStats } from "./sandbox-info.ts";
 import type { ToolDefinitions } from "./tool/tool-definitions.ts";
 import type { BashOptions, BashResult, ToolOptions, ToolResult, ToolStream } from "./tool/tool-call.ts";
 import type { DiffOptions, FileChange, Fork, ForkOptions, RollbackOptions, Rollback } from "./turn/turn-types.ts";
@@ -22,9 +22,13 @@ export interface Sandbox extends AsyncDisposable {
   readonly id: string;
   readonly sessionId: string;
   readonly name: string | undefined;
+  /** What the server said about it when this handle was made; undefined if it said nothing. `info()` asks again. */
+  readonly known: SandboxInfo | undefined;
 
   info(options?: CallOptions): Promise<SandboxInfo>;
   stats(options?: CallOptions): Promise<SandboxStats>;
+  /** Where the host is and a token for this sandbox, to talk to it without this library. */
+  access(options?: AccessOptions): Promise<SandboxAccess>;
 
   /** Runs a command with `bash -c` in /workspace. A command that exits with another code than 0 is a result. */
   bash(command: string, options?: BashOptions): Promise<BashResult>;
@@ -65,13 +69,19 @@ export interface Sandbox extends AsyncDisposable {
 
   pause(options?: PauseOptions): Promise<SandboxInfo>;
   resume(options?: KeyedOptions): Promise<SandboxInfo>;
-  /** Sets the time to live anew, from now on. */
-  extend(ttlMs: number, options?: KeyedOptions): Promise<SandboxInfo>;
-  /** Leaves `failed` and quarantine. */
-  repair(options?: KeyedOptions): Promise<SandboxInfo>;
+  /** Sets the time to live anew, from now on; `none` removes the end. */
+  extend(ttlMs: number | "none", options?: KeyedOptions): Promise<SandboxInfo>;
+  /** Leaves `failed` and quarantine, if the files allow it. */
+  repair(options?: KeyedOptions): Promise<RepairedSandbox>;
   destroy(options?: KeyedOptions): Promise<void>;
   /** Disposing will not destroy it. Returns itself. */
   keep(): Sandbox;
+}
+
+/** Which token is wanted. */
+export interface AccessOptions extends CallOptions {
+  /** At most 24 hours; one hour unless given. */
+  readonly ttlMs?: number;
 }
 
 /** How a sandbox is paused. */

@@ -31,12 +31,13 @@ export function toSandboxInfo({
   return {
     id: sandboxId,
     name: toOptional(name),
-    state: STATES.get(session.state) ?? "creating",
+    state: toState(session.state),
     generation: session.generation,
     base: session.base,
     labels: { ...session.labels },
     createdAt: toDateOrEpoch(session.createdAt),
     expiresAt: toDate(session.expiresAt),
+    idleTimeoutMs: toMs(session.idleTimeout),
     onTimeout: session.onTimeout === OnTimeout.PAUSE ? "pause" : "destroy",
     turnCount: session.turnCount,
     snapshotCount: session.snapshotCount,
@@ -48,6 +49,8 @@ export function toSandboxInfo({
     capabilities: toCapabilities(capabilities),
   };
 }
+
+export const toState = (state: SessionState): SandboxState => STATES.get(state) ?? "creating";
 
 export function toCapabilities(capabilities: Capabilities): SandboxCapabilities {
   const { $typeName: _type, $unknown: _unknown, maxSandboxDuration, ...plain } = capabilities;

@@ -2,7 +2,7 @@ import { hasReason, SandboxError } from "@turnbox/core";
 import type { Sandbox } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
 import type { TurnboxClients } from "../client.ts";
 import { DEFAULT_TIMEOUT_MS } from "../sandbox/link/default-timeouts.ts";
-import { isFullId, matchSandbox } from "./sandbox-reference.ts";
+import { isFullId, matchSandbox } from "../sandbox/sandbox-reference.ts";
 
 const PAGE_SIZE = 1000;
 
@@ -33,8 +33,9 @@ export async function listSandboxes(
 }
 
 /**
- * The full id of what a person typed: a full id, a unique prefix of the session part, or a name. What is not found while
- * instances do not answer may be on one of them: that is `HOST_UNREACHABLE`.
+ * The full id of what a person typed: a full id, a unique prefix of the session part, or a name. The server is asked by the name
+ * first; all sandboxes are listed only if it knows nothing of that name, which may be a prefix. What is not found while instances
+ * do not answer may be on one of them: that is `HOST_UNREACHABLE`.
  */
 export async function resolveSandbox(
   server: TurnboxClients,
@@ -42,6 +43,8 @@ export async function resolveSandbox(
   { signal }: { readonly signal: AbortSignal },
 ): Promise<string> {
   if (isFullId(reference)) return reference;
+  const named = await findByName(server, reference, { signal });
+  if (named !== undefined) return named;
   const { sandboxes, unreachableInstances } = await listSandboxes(server, { signal });
   try {
     return matchSandbox(reference, sandboxes);
@@ -52,5 +55,21 @@ export async function resolveSandbox(
       admitted: "no",
       metadata: { reference, instances: unreachableInstances.join(",") },
     });
+  }
+}
+
+/** Undefined if no sandbox has exactly this name or session id, if two do, or if the server is too old to be asked. */
+async function findByName(
+  server: TurnboxClients,
+  name: string,
+  { signal }: { readonly signal: AbortSignal },
+): Promise<string | undefined> {
+  if (name === "") return undefined;
+  try {
+    const { sandbox } = await server.sandboxes.getSandbox({ name }, { signal });
+    return sandbox?.sandboxId;
+  } catch (thrown) {
+    if (hasReason(thrown, "SANDBOX_NOT_FOUND", "INVALID_ARGUMENT")) return undefined;
+    throw thrown;
   }
 }

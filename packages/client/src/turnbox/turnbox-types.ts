@@ -51,6 +51,24 @@ export interface SandboxList {
   readonly unreachableInstances: readonly string[];
 }
 
+/** How a sandbox is destroyed that is waited for. */
+export interface DestroyAndWaitOptions extends KeyedOptions {
+  /** How long to wait for the removal; 15 s unless given. */
+  readonly waitMs?: number;
+  /** Called when the decision is durable, and the waiting begins. */
+  readonly onDestroyed?: () => void;
+}
+
+/** What is left of a destroyed sandbox on its host: nothing, something that is still being removed, or nobody can tell. */
+export type Residue = "gone" | "pending" | "unknown";
+
+/** A template that was imported. */
+export interface ImportedTemplate {
+  readonly template: Template;
+  /** How many hosts have it now. */
+  readonly hosts: number;
+}
+
 /** A version of a template. */
 export interface Template {
   readonly name: string;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { SandboxError } from "@turnbox/core";
-import { openRoom } from "../testing/room.suite.ts";
+import { openRoom } from "../fake/room.suite.ts";
 import { Turnbox } from "./turnbox.ts";
 
 describe("connecting", () => {
@@ -37,6 +38,27 @@ describe("finding sandboxes", () => {
       expect(await turnbox.get(reference)).toMatchObject({ id: "fleet:i1:abc123", sessionId: "abc123", name: "web" });
     await expect(turnbox.get("ab")).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
     await expect(turnbox.get("nope")).rejects.toMatchObject({ reason: "SANDBOX_NOT_FOUND" });
+  });
+
+  it("asks by the name, and lists only for the beginning of an id or where the server cannot be asked so", async () => {
+    using room = await openRoom();
+    const { turnbox, faults } = room.harness;
+    await turnbox.get("web");
+    expect(room.harness.sent("ListSandboxes")).toHaveLength(0);
+    expect((await turnbox.handle("fleet:i1:any")).id).toBe("fleet:i1:any");
+    faults.set("GetSandbox", [new SandboxError("INVALID_ARGUMENT", "sandbox_id: must have the form")]);
+    expect((await turnbox.handle("web")).id).toBe("fleet:i1:abc123");
+    expect(room.harness.sent("ListSandboxes")).toHaveLength(2);
+  });
+
+  it("knows what the server said when the handle was made", async () => {
+    using room = await openRoom();
+    const session = room.world.sandboxes[0]?.session;
+    Object.assign(session ?? {}, { idleTimeout: durationFromMs(90_000) });
+    const found = await room.harness.turnbox.get("web");
+    expect(found.known).toMatchObject({ name: "web", state: "active", idleTimeoutMs: 90_000 });
+    expect((await found.info()).idleTimeoutMs).toBe(90_000);
+    expect((await room.harness.turnbox.handle("web")).known).toBeUndefined();
   });
 
   it("lists all pages, and whose sandboxes may be missing", async () => {

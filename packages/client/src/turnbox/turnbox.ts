@@ -5,18 +5,36 @@ import { SessionState } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { connectHost, connectTurnbox, type HostClients } from "../client.ts";
 import { resolveTurnbox } from "../config.ts";
 import type { Endpoint } from "../connection.ts";
-import type { CallOptions } from "../sandbox/call.ts";
+import { createFleet } from "../fleet/create-fleet.ts";
+import type { Fleet } from "../fleet/fleet-types.ts";
+import { createOperatorHosts, type OperatorHosts } from "../fleet/operator-hosts.ts";
+import type { CallOptions, KeyedOptions } from "../sandbox/call.ts";
 import { createSandbox, type SandboxParts } from "../sandbox/create-sandbox.ts";
 import { DEFAULT_TIMEOUT_MS } from "../sandbox/link/default-timeouts.ts";
 import { createLinkPool } from "../sandbox/link/link-pool.ts";
 import type { SandboxCapabilities } from "../sandbox/sandbox-info.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { toCapabilities, toSandboxInfo } from "../sandbox/to-sandbox-info.ts";
+import { createToolDefinitions } from "../sandbox/tool/create-tool-definitions.ts";
+import type { ToolDefinitions } from "../sandbox/tool/tool-definitions.ts";
+import { destroyAndWait } from "./destroy-and-wait.ts";
 import { listSandboxes, resolveSandbox } from "./find-sandbox.ts";
-import { createServerLink } from "./server-link.ts";
+import { importTemplate } from "./import-template.ts";
+import { removeTemplate } from "./remove-template.ts";
+import { createServerLink } from "../sandbox/link/server-link.ts";
 import { toCreateRequest } from "./to-create-request.ts";
 import { toTemplate } from "./to-template.ts";
-import type { CreateOptions, ListOptions, SandboxList, Template, TurnboxOptions } from "./turnbox-types.ts";
+import type {
+  CreateOptions,
+  DestroyAndWaitOptions,
+  ImportedTemplate,
+  ListOptions,
+  Residue,
+  SandboxList,
+  Template,
+  TurnboxOptions,
+} from "./turnbox-types.ts";
+import { watchSandboxes } from "./watch-sandboxes.ts";
 
 /**
  * A Turnbox server: sandboxes are made, found and listed here. Every failure is a `SandboxError`. Its owner closes or
@@ -24,11 +42,19 @@ import type { CreateOptions, ListOptions, SandboxList, Template, TurnboxOptions 
  */
 export class Turnbox implements Disposable {
   readonly url: string;
+  /** The machines behind the sandboxes, for their operator. */
+  readonly fleet: Fleet;
   readonly #parts: SandboxParts;
+  readonly #operator: OperatorHosts;
+  readonly #host: (to: Endpoint) => HostClients;
 
-  private constructor(url: string, parts: SandboxParts) {
-    this.url = url;
+  private constructor(parts: SandboxParts, host: (to: Endpoint) => HostClients) {
+    const { server } = parts;
+    this.url = server.clients.endpoint.url;
     this.#parts = parts;
+    this.#host = host;
+    this.#operator = createOperatorHosts({ server, host });
+    this.fleet = createFleet(server, this.#operator);
   }
 
   /** Nothing is sent before the first call. What the environment says wrongly is refused here. */
@@ -38,27 +64,35 @@ export class Turnbox implements Disposable {
     const how = connect === undefined ? {} : { connect };
     const clients = connectTurnbox({ ...endpoint, ...how });
     const host = (to: Endpoint): HostClients => connectHost({ ...to, ...how });
-    return new Turnbox(endpoint.url, {
-      server: createServerLink(clients, clock),
-      clock,
-      links: createLinkPool({ server: clients, clock, host }),
-    });
+    const links = createLinkPool({ server: clients, clock, host });
+    return new Turnbox({ server: createServerLink(clients, clock), clock, links }, host);
   }
 
   /** Makes a sandbox. Disposing of its handle destroys it, unless `keep()` was called. */
   async create(options: CreateOptions = {}): Promise<Sandbox> {
     const request = toCreateRequest(options, options.idempotencyKey ?? randomUUID());
-    const { sandboxId, access } = await this.#parts.server.call(
+    const { sandboxId, sandbox, access } = await this.#parts.server.call(
       (to, call) => to.sandboxes.createSandbox(request, call),
       timeOf(options, "change"),
     );
-    return createSandbox(this.#parts, { sandboxId, name: options.name ?? "", origin: "made", access });
+    return createSandbox(this.#parts, {
+      sandboxId,
+      name: options.name ?? "",
+      known: sandbox,
+      origin: "made",
+      access,
+    });
   }
 
   /** The sandbox of a full id, a unique prefix of its session part, or a name. Disposing of its handle leaves it alone. */
   async get(idOrName: string, options: CallOptions = {}): Promise<Sandbox> {
-    const { sandboxId, name } = await this.#look(idOrName, options);
-    return createSandbox(this.#parts, { sandboxId, name, origin: "found" });
+    return this.#found(await this.#look(idOrName, options));
+  }
+
+  /** The same without asking whether it is there, which the first call finds out. For a full id nothing is sent. */
+  async handle(idOrName: string, options: CallOptions = {}): Promise<Sandbox> {
+    const sandboxId = await this.#resolve(idOrName, options);
+    return createSandbox(this.#parts, { sandboxId, name: "", origin: "found" });
   }
 
   /** All sandboxes, or those with these labels. */
@@ -90,6 +124,43 @@ export class Turnbox implements Disposable {
     }
   }
 
+  /**
+   * The list, at once and whenever something may have changed, but at least once a second. What happened between two lists is
+   * left to the reader.
+   */
+  watch({ labels, signal }: Pick<ListOptions, "labels" | "signal"> = {}): AsyncIterable<SandboxList> {
+    const list = (own: AbortSignal) => this.list({ ...(labels && { labels }), signal: own });
+    return watchSandboxes({ operator: this.#operator, clock: this.#parts.clock, list, signal });
+  }
+
+  /**
+   * Destroys a sandbox by its full id and waits until its host has removed what is left of it. The removal goes on if the time
+   * passes first.
+   */
+  async destroyAndWait(sandboxId: string, options: DestroyAndWaitOptions = {}): Promise<Residue> {
+    const { server, clock } = this.#parts;
+    return await destroyAndWait({ server, clock, operator: this.#operator, host: this.#host }, sandboxId, options);
+  }
+
+  /**
+   * The tools of a new sandbox, without making one: asked from a host on this machine. Undefined if there is none, or none
+   * that may be asked.
+   */
+  async catalog(options: CallOptions = {}): Promise<ToolDefinitions | undefined> {
+    const time = timeOf(options, "read");
+    try {
+      const near = (await this.#operator.list(time)).find(this.#operator.isTrusted);
+      if (near === undefined) return undefined;
+      using host = this.#operator.open(near);
+      const { tools } = await host.tools.listTools({ sessionId: "" }, time);
+      return createToolDefinitions(tools);
+    } catch (thrown) {
+      if (hasReason(thrown, "PERMISSION_DENIED", "UNAUTHENTICATED", "HOST_UNREACHABLE", "UNIMPLEMENTED"))
+        return undefined;
+      throw thrown;
+    }
+  }
+
   /** What every host of the fleet can do. */
   async capabilities(options: CallOptions = {}): Promise<SandboxCapabilities> {
     const { capabilities } = await this.#parts.server.call(
@@ -109,6 +180,23 @@ export class Turnbox implements Disposable {
     return templates.map(toTemplate);
   }
 
+  /** Makes a template from a tar archive (plain or gzip) of a root filesystem, on every host. The archive is read once. */
+  async importTemplate(
+    name: string,
+    archive: AsyncIterable<Uint8Array>,
+    options: KeyedOptions = {},
+  ): Promise<ImportedTemplate> {
+    return await importTemplate(this.#parts.server, { name, archive }, options);
+  }
+
+  /**
+   * Removes a version of a template from every host; returns how many had it. The hosts are asked with the server's token, and
+   * so it is `UNIMPLEMENTED` unless all of them are on this machine together with the server.
+   */
+  async removeTemplate(template: Pick<Template, "name" | "digest">, options: KeyedOptions = {}): Promise<number> {
+    return await removeTemplate(this.#operator, template, options);
+  }
+
   /** Closes all connections, those of handles too; what runs in sandboxes goes on. */
   close(): void {
     this.#parts.links[Symbol.dispose]();
@@ -120,20 +208,29 @@ export class Turnbox implements Disposable {
   }
 
   async #look(idOrName: string, options: CallOptions): Promise<WireSandbox> {
+    const sandboxId = await this.#resolve(idOrName, options);
     const { sandbox } = await this.#parts.server.call(
-      async (to, call) => to.sandboxes.getSandbox({ sandboxId: await resolveSandbox(to, idOrName, call) }, call),
+      (to, call) => to.sandboxes.getSandbox({ sandboxId }, call),
       timeOf(options, "read"),
     );
     if (sandbox === undefined) throw new SandboxError("INTERNAL", "the server's answer has no sandbox");
     return sandbox;
   }
 
+  #resolve(idOrName: string, options: CallOptions): Promise<string> {
+    return this.#parts.server.call((to, call) => resolveSandbox(to, idOrName, call), timeOf(options, "read"));
+  }
+
+  #found(known: WireSandbox): Sandbox {
+    const { sandboxId, name } = known;
+    return createSandbox(this.#parts, { sandboxId, name, known, origin: "found" });
+  }
+
   /** Undefined where it is gone, or going. */
   async #find(idOrName: string, options: CallOptions): Promise<Sandbox | undefined> {
     try {
-      const { sandboxId, name, session } = await this.#look(idOrName, options);
-      if (session?.state === SessionState.DESTROYING) return undefined;
-      return createSandbox(this.#parts, { sandboxId, name, origin: "found" });
+      const known = await this.#look(idOrName, options);
+      return known.session?.state === SessionState.DESTROYING ? undefined : this.#found(known);
     } catch (thrown) {
       if (hasReason(thrown, "SANDBOX_NOT_FOUND")) return undefined;
       throw thrown;

@@ -261,11 +261,20 @@ export function sandboxControlSuite(name: string, create: () => Promise<ControlU
           reason: "INVALID_ARGUMENT",
           metadata: { field: "name" },
         });
+        expect(await refusal(under.control.getSandbox({ sandboxId: "", name: taken }, call))).toMatchObject({
+          reason: "INVALID_ARGUMENT",
+          metadata: { field: "name" },
+        });
         return;
       }
       const first = await under.control.createSandbox(request({ name: taken }), call);
       expect(first.name).toBe(taken);
       expect((await under.control.getSandbox({ sandboxId: first.sandboxId }, call)).name).toBe(taken);
+      for (const name of [taken, first.session.sessionId])
+        expect((await under.control.getSandbox({ sandboxId: "", name }, call)).sandboxId).toBe(first.sandboxId);
+      expect(await refusal(under.control.getSandbox({ sandboxId: "", name: fresh("name") }, call))).toMatchObject({
+        reason: "SANDBOX_NOT_FOUND",
+      });
       expect(await refusal(under.control.createSandbox(request({ name: taken }), call))).toMatchObject({
         reason: "SANDBOX_EXISTS",
         metadata: { sandboxId: first.sandboxId },

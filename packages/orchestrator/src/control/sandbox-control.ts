@@ -156,6 +156,12 @@ export interface SandboxRef {
   readonly sandboxId: string;
 }
 
+/** A sandbox by its id, or by what people call it. */
+export interface GetSandboxRequest extends SandboxRef {
+  /** Its name, or the session part of its id; only if the id is empty. */
+  readonly name?: string;
+}
+
 export interface MutateSandboxRequest extends SandboxRef {
   readonly idempotencyKey: string;
 }
@@ -240,7 +246,8 @@ export interface ImportedTemplate {
 export interface SandboxControl {
   /** Answers when the sandbox can be used. A failed create leaves nothing behind, or says that its outcome is unknown. */
   createSandbox(request: CreateSandboxRequest, call: ControlCall): Promise<CreatedSandbox>;
-  getSandbox(request: SandboxRef, call: ControlCall): Promise<Sandbox>;
+  /** A provider that keeps no names refuses one as `INVALID_ARGUMENT`. */
+  getSandbox(request: GetSandboxRequest, call: ControlCall): Promise<Sandbox>;
   listSandboxes(request: ListSandboxesRequest, call: ControlCall): Promise<SandboxPage>;
   /** Legal in every state, and again while the provider remembers the sandbox. */
   destroySandbox(request: MutateSandboxRequest, call: ControlCall): Promise<void>;

@@ -1,10 +1,11 @@
-import { hasReason, SandboxError } from "@turnbox/core";
+import { hasReason, invalidArgument, SandboxError } from "@turnbox/core";
 import type { HostConnection } from "../control/host-connection.ts";
 import { reachableAddress } from "../control/reachable-address.ts";
 import type {
   ControlCall,
   ForkResult,
   ForkSandboxRequest,
+  GetSandboxRequest,
   ImportedTemplate,
   ImportTemplateRequest,
   KillProcessRequest,
@@ -20,11 +21,12 @@ import type {
   SandboxRef,
   Template,
 } from "../control/sandbox-control.ts";
+import type { Store } from "../store/store.ts";
 import { askAll } from "./ask-all.ts";
 import { commonCapabilities } from "./common-capabilities.ts";
 import { type CreateSandboxOptions, SandboxCreator } from "./create/create-sandbox.ts";
 import { createDestroySandbox } from "./destroy-sandbox.ts";
-import { parseFleetId } from "./fleet-id.ts";
+import { formatFleetId, parseFleetId } from "./fleet-id.ts";
 import { forkOn } from "./fork-sandbox.ts";
 import { createListSandboxes, onInstance, withName } from "./list-sandboxes.ts";
 import { importOnAll, listOfAll } from "./templates.ts";
@@ -61,9 +63,9 @@ class FleetSandboxControl implements SandboxControl {
     });
   }
 
-  async getSandbox(request: SandboxRef, call: ControlCall): Promise<Sandbox> {
-    const to = await this.#route(request.sandboxId, call);
-    const sandbox = await this.#forgetIfGone(to.host.getSandbox(local(request, to), call), to, call);
+  async getSandbox({ sandboxId, name = "" }: GetSandboxRequest, call: ControlCall): Promise<Sandbox> {
+    const to = await this.#route(name === "" ? sandboxId : await idByName(this.#options.store, name, call), call);
+    const sandbox = await this.#forgetIfGone(to.host.getSandbox({ sandboxId: to.sessionId }, call), to, call);
     return await this.#named(sandbox, to, call);
   }
 
@@ -166,3 +168,11 @@ class FleetSandboxControl implements SandboxControl {
 
 /** The request as its host understands it. */
 const local = <R extends SandboxRef>(request: R, { sessionId }: Route): R => ({ ...request, sandboxId: sessionId });
+
+/** The id of the tenant's sandbox that has this name, or whose id has this session part. */
+async function idByName(store: Store, name: string, call: ControlCall): Promise<string> {
+  const [row, other] = await store.findSandboxes({ tenant: call.tenant, name }, call);
+  if (other !== undefined) throw invalidArgument("name", "is the name of one sandbox and part of the id of another");
+  if (row?.instanceId === undefined) throw new SandboxError("SANDBOX_NOT_FOUND", `there is no sandbox ${name}`);
+  return formatFleetId({ instanceId: row.instanceId, sessionId: row.sessionId });
+}

@@ -10,6 +10,7 @@ import {
   type CreateSandboxRequest,
   type ForkResult,
   type ForkSandboxRequest,
+  type GetSandboxRequest,
   type ImportedTemplate,
   type ImportTemplateRequest,
   type KillProcessRequest,
@@ -113,7 +114,8 @@ class NodeSandboxControl implements HostConnection {
     return { ...made, connection: { sandboxId: made.sandboxId, sessionId: made.sandboxId, url: this.#url } };
   }
 
-  async getSandbox({ sandboxId }: SandboxRef, control: ControlCall): Promise<Sandbox> {
+  async getSandbox({ sandboxId, name = "" }: GetSandboxRequest, control: ControlCall): Promise<Sandbox> {
+    if (name !== "") throw invalidArgument("name", "is kept by a fleet; one host has no names");
     const request = { sessionId: idOf(sandboxId) };
     const answer = await this.#call(this.#reading(control), (options) => this.#sessions.getSession(request, options));
     return this.#toSandbox(answer.session, await this.capabilities(control));

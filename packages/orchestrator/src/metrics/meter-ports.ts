@@ -29,6 +29,7 @@ const STORE = [
   "finishCreate",
   "withdrawSandbox",
   "getSandbox",
+  "findSandboxes",
   "getSandboxes",
   "listSandboxes",
   "deleteSandbox",

@@ -83,9 +83,10 @@ function lifeMethods({ control, signer }: SandboxControlServiceOptions): Methods
       );
       return {};
     },
-    getSandbox: async ({ sandboxId }, context) => ({
-      sandbox: toWireSandbox(await control.getSandbox({ sandboxId }, callOf(context))),
-    }),
+    getSandbox: async ({ sandboxId, name }, context) => {
+      if (sandboxId !== "" && name !== "") throw invalidArgument("name", "must be empty where sandbox_id is given");
+      return { sandbox: toWireSandbox(await control.getSandbox({ sandboxId, name }, callOf(context))) };
+    },
     listSandboxes: async ({ page, selector }, context) => {
       const labels = parseLabels("selector.match_labels", selector?.matchLabels ?? {});
       const found = await control.listSandboxes({ labels, ...parsePage(page) }, callOf(context));

@@ -54,6 +54,19 @@ export function storeSuite(name: string, open: () => Promise<StoreUnderTest>): v
       expect(await store.getSandboxes([], CALL)).toEqual([]);
     });
 
+    it("finds a tenant's sandboxes by name and by session id", async () => {
+      await using store = await create();
+      const find = async (tenant: string, name: string) =>
+        (await store.findSandboxes({ tenant, name }, CALL)).map(({ sessionId }) => sessionId).sort();
+      await store.beginCreate({ row: row("s1", { name: "web" }) }, CALL);
+      await store.beginCreate({ row: row("s2", { name: "s1" }) }, CALL);
+      expect(await find(row("s1").tenant, "web")).toEqual(["s1"]);
+      expect(await find(row("s1").tenant, "s2")).toEqual(["s2"]);
+      expect(await find(row("s1").tenant, "s1")).toEqual(["s1", "s2"]);
+      expect(await find(row("s1").tenant, "we")).toEqual([]);
+      expect(await find("another", "web")).toEqual([]);
+    });
+
     it("answers a finished key with the first result, and a pending one with its plan", async () => {
       await using store = await create();
       expect(await store.beginIdempotent(BEGIN, CALL)).toEqual({ kind: "begun" });

@@ -153,6 +153,13 @@ export interface SandboxQuery {
   readonly limit: number;
 }
 
+/** What people call a sandbox by. */
+export interface SandboxNameQuery {
+  readonly tenant: string;
+  /** A name or a session id. */
+  readonly name: string;
+}
+
 /** How long an idempotency key is kept. */
 export const IDEMPOTENCY_RETENTION_MS = 24 * 60 * 60 * 1000;
 
@@ -198,6 +205,8 @@ export interface Store extends AsyncDisposable {
    */
   withdrawSandbox(withdrawn: SandboxWithdrawal, call: StoreCall): Promise<"withdrawn" | "changed">;
   getSandbox(sessionId: string, call: StoreCall): Promise<SandboxRow | undefined>;
+  /** The tenant's sandboxes that have this name or this session id: none, one, or two that share it. */
+  findSandboxes(query: SandboxNameQuery, call: StoreCall): Promise<readonly SandboxRow[]>;
   /** Those of the ids that are in the index, in no order. */
   getSandboxes(sessionIds: readonly string[], call: StoreCall): Promise<readonly SandboxRow[]>;
   /** Ordered by session id. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { openRoom, type Room } from "../../testing/room.suite.ts";
+import { openRoom, type Room } from "../../fake/room.suite.ts";
 import type { FileEvent } from "./sandbox-files.ts";
 
 async function text(pieces: AsyncIterable<Uint8Array>): Promise<string> {

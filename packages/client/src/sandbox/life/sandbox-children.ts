@@ -1,7 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { invalidArgument, isReason, SandboxError } from "@turnbox/core";
-import type { ForkSandboxResult } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
-import type { ServerLink } from "../../turnbox/server-link.ts";
+import type {
+  ForkSandboxResult,
+  Sandbox as WireSandbox,
+} from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
+import type { ServerLink } from "../link/server-link.ts";
 import type { HostCalls } from "../host-call.ts";
 import { DEFAULT_TIMEOUT_MS } from "../link/default-timeouts.ts";
 import type { Sandbox } from "../sandbox.ts";
@@ -9,18 +12,26 @@ import { snapshotIdOf } from "../turn/sandbox-turns.ts";
 import type { Fork } from "../turn/turn-types.ts";
 import { toWireUint32 } from "../wire/number.ts";
 
+interface Child {
+  readonly sandboxId: string;
+  readonly name: string;
+  /** What the server said about it. */
+  readonly known?: WireSandbox;
+}
+
 export interface ChildrenParts {
   readonly server: ServerLink;
   readonly calls: HostCalls;
   /** A handle of a sandbox that this one brought forth. */
-  readonly adopt: (child: { readonly sandboxId: string; readonly name: string }) => Sandbox;
+  readonly adopt: (child: Child) => Sandbox;
 }
 
 /** Sandboxes that are made from this one's files. */
 export function createChildren({ server, calls, adopt }: ChildrenParts): Pick<Sandbox, "fork" | "restore"> {
   const { sandboxId, sessionId } = calls;
   const toFork = ({ result, message }: ForkSandboxResult): Fork => {
-    if (result.case === "sandbox") return { sandbox: adopt(result.value) };
+    if (result.case === "sandbox")
+      return { sandbox: adopt({ sandboxId: result.value.sandboxId, name: result.value.name, known: result.value }) };
     const stated = result.value ?? "";
     return { error: new SandboxError(isReason(stated) ? stated : "INTERNAL", message) };
   };

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { SandboxError } from "@turnbox/core";
 import type { Sandbox as WireSandbox } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
 import { ToolsPolicy } from "@turnbox/protocol/turnbox/host/v1/session_pb";
-import type { ServerLink } from "../../turnbox/server-link.ts";
+import type { ServerLink } from "../link/server-link.ts";
 import type { CallOptions, KeyedOptions } from "../call.ts";
 import type { HostCalls } from "../host-call.ts";
 import { DEFAULT_TIMEOUT_MS } from "../link/default-timeouts.ts";
@@ -16,7 +16,7 @@ const TOOLS = { wait: ToolsPolicy.WAIT, refuse: ToolsPolicy.REFUSE, kill: ToolsP
 
 export type SandboxLife = Pick<
   Sandbox,
-  "info" | "stats" | "url" | "pause" | "resume" | "extend" | "repair" | "destroy"
+  "info" | "stats" | "access" | "url" | "pause" | "resume" | "extend" | "repair" | "destroy"
 >;
 
 /** Pausing, resuming and destroying go through the server, which has to know; the rest goes to the host. */
@@ -38,6 +38,12 @@ export function createLife(server: ServerLink, calls: HostCalls): SandboxLife {
           host.sessions.getSessionStats({ sessionId }, { signal }),
         ),
       ),
+    access: async ({ ttlMs, ...options } = {}) => {
+      const request = { sandboxId, ...(ttlMs === undefined ? {} : { ttl: toWireDuration("ttlMs", ttlMs) }) };
+      const access = await server.call((to, call) => to.sandboxes.connectSandbox(request, call), read(options));
+      const { url, token, sessionId: session, expiresAt } = access;
+      return { url, token, sessionId: session, expiresAt: toDate(expiresAt) };
+    },
     url: async (port, options = {}) => {
       const request = {
         idempotencyKey: keyOf(options),
@@ -61,7 +67,8 @@ export function createLife(server: ServerLink, calls: HostCalls): SandboxLife {
       return toSandboxInfo(present(sandbox));
     },
     extend: async (ttlMs, options = {}) => {
-      const request = { idempotencyKey: keyOf(options), sessionId, ttl: toWireDuration("ttlMs", ttlMs) };
+      const ttl = ttlMs === "none" ? {} : { ttl: toWireDuration("ttlMs", ttlMs) };
+      const request = { idempotencyKey: keyOf(options), sessionId, ...ttl };
       await calls.call({ options, timeoutMs: DEFAULT_TIMEOUT_MS.change }, ({ host }, { signal }) =>
         host.sessions.extendSession(request, { signal }),
       );
@@ -69,10 +76,10 @@ export function createLife(server: ServerLink, calls: HostCalls): SandboxLife {
     },
     repair: async (options = {}) => {
       const idempotencyKey = keyOf(options);
-      await calls.call({ options, timeoutMs: DEFAULT_TIMEOUT_MS.change }, ({ host }, { signal }) =>
+      const { actions } = await calls.call({ options, timeoutMs: DEFAULT_TIMEOUT_MS.change }, ({ host }, { signal }) =>
         host.sessions.repairSession({ idempotencyKey, sessionId }, { signal }),
       );
-      return await info(options);
+      return { ...(await info(options)), actions };
     },
     destroy: async (options = {}) => {
       const request = { idempotencyKey: keyOf(options), sandboxId };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { SandboxError } from "@turnbox/core";
-import { openRoom } from "../../testing/room.suite.ts";
+import { openRoom } from "../../fake/room.suite.ts";
 
 const unauthenticated = (): SandboxError => new SandboxError("UNAUTHENTICATED", "the token ran out");
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { SandboxError } from "@turnbox/core";
 import { Verb } from "@turnbox/protocol/turnbox/common/v1/access_pb";
-import { openRoom } from "../../testing/room.suite.ts";
+import { openRoom } from "../../fake/room.suite.ts";
 
 describe("the network of a sandbox", () => {
   it("is read with the token of the handle, and changed with one that is asked for and given up at once", async () => {

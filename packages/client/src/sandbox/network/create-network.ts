@@ -20,10 +20,18 @@ export function createNetwork(calls: HostCalls, owner: NetworkOwner): SandboxNet
     calls.call({ options, timeoutMs: DEFAULT_TIMEOUT_MS.read }, ({ host }, { signal }) =>
       host.sessions.getNetworkPolicy({ sessionId }, { signal }),
     );
+  const report: SandboxNetwork["report"] = async (options) => {
+    const { policy, ineffectiveEntries, denials } = await look(options);
+    return {
+      policy: toPolicy(policy),
+      ineffectiveEntries,
+      denials: denials.map(({ at, destination, rule }) => ({ at: toDateOrEpoch(at), destination, rule })),
+    };
+  };
   return {
-    policy: async (options) => toPolicy((await look(options)).policy),
-    denials: async (options) =>
-      (await look(options)).denials.map(({ at, destination, rule }) => ({ at: toDateOrEpoch(at), destination, rule })),
+    report,
+    policy: async (options) => (await report(options)).policy,
+    denials: async (options) => (await report(options)).denials,
     update: async (wanted, options = {}) => {
       const { idempotencyKey = randomUUID() } = options;
       const request = { idempotencyKey, sessionId, policy: toWirePolicy(wanted) };

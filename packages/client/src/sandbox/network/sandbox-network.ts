@@ -17,9 +17,20 @@ export interface NetworkDenial {
   readonly rule: string;
 }
 
+/** A policy, and what its host says about it. */
+export interface NetworkReport {
+  readonly policy: Required<SandboxNetworkPolicy>;
+  /** Entries of the allow list that open nothing on this host. */
+  readonly ineffectiveEntries: readonly string[];
+  /** The latest connections that the policy refused. */
+  readonly denials: readonly NetworkDenial[];
+}
+
 /** Who a sandbox may talk to, while it runs. */
 export interface SandboxNetwork {
   policy(options?: CallOptions): Promise<Required<SandboxNetworkPolicy>>;
+  /** The policy with what its host says about it. */
+  report(options?: CallOptions): Promise<NetworkReport>;
   /** Replaces the policy of the running sandbox. */
   update(policy: SandboxNetworkPolicy, options?: KeyedOptions): Promise<Required<SandboxNetworkPolicy>>;
   /** The latest connections that the policy refused. */

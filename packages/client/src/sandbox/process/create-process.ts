@@ -3,38 +3,55 @@ import { createDeadline, invalidArgument, SandboxError } from "@turnbox/core";
 import type { HostCalls } from "../host-call.ts";
 import { DEFAULT_TIMEOUT_MS } from "../link/default-timeouts.ts";
 import { pull } from "../stream/pull.ts";
-import { toWireCount } from "../wire/number.ts";
+import { toWireCount, toWireUint32 } from "../wire/number.ts";
 import { toLines } from "./lines.ts";
 import { createInput } from "./process-input.ts";
 import { readOutput } from "./read-output.ts";
-import type { ProcessOutput, SandboxProcess, Signal } from "./sandbox-processes.ts";
+import type { ProcessInfo, ProcessOutput, SandboxProcess, Signal, TerminalSize } from "./sandbox-processes.ts";
 import { toProcessInfo } from "./to-process-info.ts";
 
 const READY_POLL_MS = 100;
 const MAX_SIGNAL = 64;
 
-/** The handle of a process that was launched. */
-export function createProcess(calls: HostCalls, processId: string): SandboxProcess {
+/** For the wire. */
+export const toWireSize = ({ columns, rows }: TerminalSize): TerminalSize => ({
+  columns: toWireUint32("columns", columns),
+  rows: toWireUint32("rows", rows),
+});
+
+/** The handle of a process. `inputAt` is where its input goes on, if nobody else can have written any. */
+export function createProcess(calls: HostCalls, known: ProcessInfo, inputAt?: number): SandboxProcess {
   const { sessionId, clock } = calls;
+  const { id: processId } = known;
   const status: SandboxProcess["status"] = async (options) => {
     const { process } = await calls.call({ options, timeoutMs: DEFAULT_TIMEOUT_MS.read }, ({ host }, { signal }) =>
       host.processes.getProcessStatus({ sessionId, processId }, { signal }),
     );
     return toProcessInfo(process);
   };
-  const output: SandboxProcess["output"] = (options = {}) => {
+  const read: SandboxProcess["read"] = async (onOutput, options = {}) => {
     const from = toWireCount("from", options.from);
     const until = options.follow === false ? "now" : "follow";
-    return pull<ProcessOutput>(async (emit, { signal }) => {
-      await readOutput(calls, { processId, from, until, onOutput: emit }, { ...options, signal });
-    }, options.signal);
+    return await readOutput(calls, { processId, from, until, onOutput }, options);
   };
+  const output: SandboxProcess["output"] = (options = {}) =>
+    pull<ProcessOutput>(async (emit, { signal }) => {
+      await read(emit, { ...options, signal });
+    }, options.signal);
   return {
     id: processId,
+    known,
     status,
+    read,
     output,
     lines: (options) => toLines(output(options)),
-    ...createInput(calls, processId),
+    ...createInput(calls, processId, inputAt),
+    resize: async (size, options) => {
+      const request = { sessionId, processId, size: toWireSize(size) };
+      await calls.call({ options, timeoutMs: DEFAULT_TIMEOUT_MS.read }, ({ host }, { signal }) =>
+        host.processes.resizeTerminal(request, { signal }),
+      );
+    },
     ready: async (options = {}) => {
       const ms = options.timeoutMs ?? DEFAULT_TIMEOUT_MS.change;
       using deadline = createDeadline({ clock, ms, ...(options.signal && { signal: options.signal }) });

@@ -1,12 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { SandboxError } from "@turnbox/core";
 import type { HostCalls } from "../host-call.ts";
 import { DEFAULT_TIMEOUT_MS } from "../link/default-timeouts.ts";
 import type { Sandbox } from "../sandbox.ts";
-import { createProcess } from "./create-process.ts";
+import { createProcess, toWireSize } from "./create-process.ts";
 import { toWireUint32 } from "../wire/number.ts";
-import type { LaunchOptions, SandboxProcesses } from "./sandbox-processes.ts";
-import type { TerminalSize } from "./sandbox-terminal.ts";
+import type { LaunchOptions, SandboxProcess, SandboxProcesses, TerminalSize } from "./sandbox-processes.ts";
 import { toProcessInfo } from "./to-process-info.ts";
 
 const USUAL_SIZE: TerminalSize = { columns: 80, rows: 24 };
@@ -19,7 +17,7 @@ interface Program extends LaunchOptions {
 }
 
 /** Starts it once, also where the answer has to be asked for again. */
-async function launch(calls: HostCalls, options: Program): Promise<string> {
+async function launch(calls: HostCalls, options: Program): Promise<SandboxProcess> {
   const { binary, args = [], env = {}, cwd = "", exposePort = 0, idempotencyKey = randomUUID(), terminal } = options;
   const request = {
     idempotencyKey,
@@ -34,24 +32,20 @@ async function launch(calls: HostCalls, options: Program): Promise<string> {
   const { process } = await calls.call({ options, timeoutMs: DEFAULT_TIMEOUT_MS.change }, ({ host }, { signal }) =>
     host.processes.launchProcess(request, { signal }),
   );
-  if (process === undefined) throw new SandboxError("INTERNAL", "the host started a process and did not say which");
-  return process.processId;
+  return createProcess(calls, toProcessInfo(process), 0);
 }
-
-const toWireSize = ({ columns, rows }: TerminalSize): TerminalSize => ({
-  columns: toWireUint32("columns", columns),
-  rows: toWireUint32("rows", rows),
-});
 
 export function createProcesses(calls: HostCalls): SandboxProcesses {
   const { sessionId } = calls;
   return {
-    launch: async (binary, options = {}) => createProcess(calls, await launch(calls, { ...options, binary })),
+    launch: (binary, options = {}) => launch(calls, { ...options, binary }),
     get: async (processId, options) => {
-      const process = createProcess(calls, processId);
-      await process.status(options);
-      return process;
+      const { process } = await calls.call({ options, timeoutMs: DEFAULT_TIMEOUT_MS.read }, ({ host }, { signal }) =>
+        host.processes.getProcessStatus({ sessionId, processId }, { signal }),
+      );
+      return createProcess(calls, toProcessInfo(process));
     },
+    handle: (process) => createProcess(calls, process),
     list: async (options) => {
       const { processes } = await calls.call({ options, timeoutMs: DEFAULT_TIMEOUT_MS.read }, ({ host }, { signal }) =>
         host.processes.listProcesses({ sessionId }, { signal }),
@@ -62,19 +56,8 @@ export function createProcesses(calls: HostCalls): SandboxProcesses {
 }
 
 export function createShell(calls: HostCalls): Sandbox["shell"] {
-  const { sessionId } = calls;
   return async ({ binary, args = [], size = USUAL_SIZE, env, ...options } = {}) => {
     const program = binary === undefined ? { binary: "sh", args: ["-c", ANY_SHELL, "sh", ...args] } : { binary, args };
-    const terminal = { ...options, ...program, env: { TERM: "xterm", ...env }, terminal: size };
-    const processId = await launch(calls, terminal);
-    return {
-      ...createProcess(calls, processId),
-      resize: async (next, call) => {
-        const request = { sessionId, processId, size: toWireSize(next) };
-        await calls.call({ options: call, timeoutMs: DEFAULT_TIMEOUT_MS.read }, ({ host }, { signal }) =>
-          host.processes.resizeTerminal(request, { signal }),
-        );
-      },
-    };
+    return await launch(calls, { ...options, ...program, env: { TERM: "xterm", ...env }, terminal: size });
   };
 }

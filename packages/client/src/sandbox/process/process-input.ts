@@ -6,10 +6,14 @@ import type { SandboxProcess } from "./sandbox-processes.ts";
 const PIECE_BYTES = 256 * 1024;
 
 /** Input of a process. Writes wait for each other; each byte is sent at its offset, so that it arrives once. */
-export function createInput(calls: HostCalls, processId: string): Pick<SandboxProcess, "write" | "closeInput"> {
+export function createInput(
+  calls: HostCalls,
+  processId: string,
+  start?: number,
+): Pick<SandboxProcess, "write" | "closeInput"> {
   const { sessionId } = calls;
   /** Undefined where it has to be asked for. */
-  let at: bigint | undefined;
+  let at = start === undefined ? undefined : BigInt(start);
   let last: Promise<unknown> = Promise.resolve();
 
   const inTurn = async (work: () => Promise<void>): Promise<void> => {

@@ -1,5 +1,11 @@
 import type { CallOptions, KeyedOptions } from "../call.ts";
 
+/** In characters, each from 1 to 1000. */
+export interface TerminalSize {
+  readonly columns: number;
+  readonly rows: number;
+}
+
 /** `starting` until the exposed port accepts, where there is one. */
 export type ProcessState = "starting" | "running" | "exited";
 /** Why a process ended. `stopped`: by a rollback or a destroy. `terminal_closed`: its terminal ended with the host's service. */
@@ -56,16 +62,25 @@ export type Signal = NodeJS.Signals | number;
 /** A long-running process. It outlives the connection, the client and restarts of the host's service. */
 export interface SandboxProcess {
   readonly id: string;
+  /** What the host said about it when this handle was made. `status()` asks again. */
+  readonly known: ProcessInfo;
   status(options?: CallOptions): Promise<ProcessInfo>;
   /** Waits until it is `running`, so that its exposed port accepts, or has ended. */
   ready(options?: CallOptions): Promise<ProcessInfo>;
   /** stdout and stderr in the order in which they were written. Resumes by offset after a dropped connection. */
   output(options?: OutputOptions): AsyncIterable<ProcessOutput>;
+  /**
+   * Hands the output to `onOutput`, each byte once and in order; the next piece waits for it. Returns the ended process, or
+   * undefined if the output is read without `follow` and the process goes on.
+   */
+  read(onOutput: (output: ProcessOutput) => Promise<void>, options?: OutputOptions): Promise<ProcessInfo | undefined>;
   /** The output as lines of text, without line ends. */
   lines(options?: OutputOptions): AsyncIterable<string>;
   /** Writes to its input; bytes arrive once and in order, also over a dropped connection. */
   write(data: string | Uint8Array, options?: CallOptions): Promise<void>;
   closeInput(options?: CallOptions): Promise<void>;
+  /** Gives its terminal another size; a process without a terminal refuses it. */
+  resize(size: TerminalSize, options?: CallOptions): Promise<void>;
   /** SIGTERM unless given. */
   kill(signal?: Signal, options?: CallOptions): Promise<ProcessInfo>;
   /** Waits until it has ended. */
@@ -78,4 +93,6 @@ export interface SandboxProcesses {
   /** A process of this generation by its id. */
   get(processId: string, options?: CallOptions): Promise<SandboxProcess>;
   list(options?: CallOptions): Promise<readonly ProcessInfo[]>;
+  /** The handle of a process that was listed. Nothing is sent. */
+  handle(process: ProcessInfo): SandboxProcess;
 }

@@ -1,11 +1,4 @@
-import type { CallOptions } from "../call.ts";
-import type { LaunchOptions, SandboxProcess } from "./sandbox-processes.ts";
-
-/** In characters, each from 1 to 1000. */
-export interface TerminalSize {
-  readonly columns: number;
-  readonly rows: number;
-}
+import type { LaunchOptions, SandboxProcess, TerminalSize } from "./sandbox-processes.ts";
 
 /** How a program is started in a terminal. */
 export interface TerminalOptions extends Omit<LaunchOptions, "exposePort"> {
@@ -16,6 +9,4 @@ export interface TerminalOptions extends Omit<LaunchOptions, "exposePort"> {
 }
 
 /** A process with a terminal. */
-export interface SandboxTerminal extends SandboxProcess {
-  resize(size: TerminalSize, options?: CallOptions): Promise<void>;
-}
+export type SandboxTerminal = SandboxProcess;

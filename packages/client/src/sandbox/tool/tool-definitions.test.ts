@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { openRoom } from "../../testing/room.suite.ts";
+import { openRoom } from "../../fake/room.suite.ts";
 
 describe("the tools of a sandbox", () => {
   it("come in the shapes that models take", async () => {

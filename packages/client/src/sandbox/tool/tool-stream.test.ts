@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { SandboxError } from "@turnbox/core";
-import { createServices, newWorld } from "../../cli/fake-services.suite.ts";
-import { createLibraryHarness, type LibraryHarness } from "../../testing/library-harness.suite.ts";
+import { createServices, newWorld } from "../../fake/fake-services.ts";
+import { createLibraryHarness, type LibraryHarness } from "../../fake/library-harness.suite.ts";
 import type { Sandbox } from "../sandbox.ts";
 import { type FakeTools, newTools, routeTools } from "./fake-tools.suite.ts";
 import type { OutputChunk } from "./tool-call.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { openRoom } from "../../testing/room.suite.ts";
+import { openRoom } from "../../fake/room.suite.ts";
 
 describe("turns", () => {
   it("are sealed and listed, without what is no turn", async () => {

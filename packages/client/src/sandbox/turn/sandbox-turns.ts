@@ -83,12 +83,7 @@ export function createTurns(calls: HostCalls): SandboxTurns {
     },
     rollback: async (target, options = {}) =>
       await rollBack(typeof target === "object" ? target.id : await snapshotIdOf(calls, target, options), options),
-    undo: async (options = {}) => {
-      const snapshots = await calls.call({ options, timeoutMs: DEFAULT_TIMEOUT_MS.read }, (sandbox, { signal }) =>
-        listSnapshots(sandbox, { signal, kinds: [WIRE_KINDS.undo] }),
-      );
-      return await rollBack(newestUndo(snapshots).snapshotId, options);
-    },
+    undo: async (options = {}) => await rollBack(newestUndo(await list({ ...options, kinds: ["undo"] })).id, options),
   };
 }
 

@@ -189,7 +189,11 @@ export function createFakeSandboxControl(options: FakeControlOptions): FakeSandb
           connection: { sandboxId: made.sandboxId, sessionId: made.sandboxId, url: `http://${address}` },
         };
       }),
-    getSandbox: ({ sandboxId }, call) => perform("getSandbox", call, () => get(sandboxId, call)),
+    getSandbox: ({ sandboxId, name = "" }, call) =>
+      perform("getSandbox", call, () => {
+        const known = name === "" ? undefined : own(call).find((one) => one.name === name);
+        return get(known?.sandboxId ?? (name === "" ? sandboxId : name), call);
+      }),
     listSandboxes: (request, call) =>
       perform("listSandboxes", call, () => {
         const matching = own(call).filter(({ session }) =>

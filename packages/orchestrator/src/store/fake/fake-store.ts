@@ -16,6 +16,7 @@ import {
   type InstanceRow,
   type Lease,
   type LeaseRequest,
+  type SandboxNameQuery,
   type SandboxPlacing,
   type SandboxQuery,
   type SandboxRow,
@@ -147,6 +148,14 @@ class FakeStore implements Store {
 
   getSandbox(sessionId: string, call: StoreCall): Promise<SandboxRow | undefined> {
     return answer(call, () => this.#sandboxes.get(sessionId));
+  }
+
+  findSandboxes({ tenant, name }: SandboxNameQuery, call: StoreCall): Promise<readonly SandboxRow[]> {
+    return answer(call, () =>
+      [...this.#sandboxes.values()].filter(
+        (row) => row.tenant === tenant && (row.name === name || row.sessionId === name),
+      ),
+    );
   }
 
   getSandboxes(sessionIds: readonly string[], call: StoreCall): Promise<readonly SandboxRow[]> {

@@ -2,7 +2,10 @@ import { toSandbox } from "../rows.ts";
 import type { Store } from "../store.ts";
 import type { Transactions } from "./transactions.ts";
 
-type SandboxOperations = Pick<Store, "getSandbox" | "getSandboxes" | "listSandboxes" | "deleteSandbox">;
+type SandboxOperations = Pick<
+  Store,
+  "getSandbox" | "findSandboxes" | "getSandboxes" | "listSandboxes" | "deleteSandbox"
+>;
 
 /** The index of sandboxes. */
 export function createSandboxOperations({ read, write }: Transactions): SandboxOperations {
@@ -11,6 +14,12 @@ export function createSandboxOperations({ read, write }: Transactions): SandboxO
       read(async (query) => {
         const [row] = await query("SELECT * FROM sandboxes WHERE session_id = $1", [sessionId]);
         return row === undefined ? undefined : toSandbox(row);
+      }, call),
+    findSandboxes: ({ tenant, name }, call) =>
+      read(async (query) => {
+        const condition = "tenant = $1 AND (name = $2 OR session_id = $2)";
+        const rows = await query(`SELECT * FROM sandboxes WHERE ${condition}`, [tenant, name]);
+        return rows.map(toSandbox);
       }, call),
     getSandboxes: (sessionIds, call) =>
       read(async (query) => {

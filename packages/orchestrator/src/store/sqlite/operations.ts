@@ -7,6 +7,7 @@ import type {
   IdempotencyBegin,
   IdempotencyFinish,
   IdempotencyRef,
+  SandboxNameQuery,
   SandboxPlacing,
   SandboxQuery,
   SandboxWithdrawal,
@@ -29,6 +30,7 @@ export function createOperations(database: DatabaseSync, retentionMs: number) {
     finishCreate: (finish: CreateFinish) => transaction(() => finishCreate(tables, finish)),
     withdrawSandbox: (withdrawn: SandboxWithdrawal) => transaction(() => withdraw(tables, withdrawn)),
     getSandbox: (sessionId: string) => sandboxes.get(sessionId),
+    findSandboxes: (query: SandboxNameQuery) => sandboxes.find(query),
     getSandboxes: (sessionIds: readonly string[]) => sandboxes.getAll(sessionIds),
     listSandboxes: (query: SandboxQuery) => sandboxes.list(query),
     deleteSandbox: (sessionId: string) => {

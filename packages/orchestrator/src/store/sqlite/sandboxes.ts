@@ -1,7 +1,7 @@
 // Runs inside the worker thread: only node's own modules and relative imports.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type Row, toSandbox } from "../rows.ts";
-import type { SandboxPlacing, SandboxQuery, SandboxRow } from "../store.ts";
+import type { SandboxNameQuery, SandboxPlacing, SandboxQuery, SandboxRow } from "../store.ts";
 
 const toRow = (row: Row | undefined): SandboxRow | undefined => (row === undefined ? undefined : toSandbox(row));
 
@@ -13,6 +13,7 @@ export class Sandboxes {
   readonly #byId: StatementSync;
   readonly #byIds: StatementSync;
   readonly #byName: StatementSync;
+  readonly #byReference: StatementSync;
   readonly #page: StatementSync;
   readonly #delete: StatementSync;
 
@@ -30,6 +31,7 @@ export class Sandboxes {
     this.#byId = database.prepare("SELECT * FROM sandboxes WHERE session_id = ?");
     this.#byIds = database.prepare("SELECT * FROM sandboxes WHERE session_id IN (SELECT value FROM json_each(?))");
     this.#byName = database.prepare("SELECT * FROM sandboxes WHERE tenant = ? AND name = ?");
+    this.#byReference = database.prepare("SELECT * FROM sandboxes WHERE tenant = ? AND (name = ? OR session_id = ?)");
     this.#page = database.prepare(
       `SELECT * FROM sandboxes WHERE tenant = ?1 AND session_id > ?2 AND (?3 IS NULL OR instance_id = ?3)
        ORDER BY session_id LIMIT ?4`,
@@ -54,6 +56,10 @@ export class Sandboxes {
 
   markCreated(sessionId: string): void {
     this.#markCreated.run(sessionId);
+  }
+
+  find({ tenant, name }: SandboxNameQuery): readonly SandboxRow[] {
+    return this.#byReference.all(tenant, name, name).map((row) => toSandbox(row));
   }
 
   get(sessionId: string): SandboxRow | undefined {

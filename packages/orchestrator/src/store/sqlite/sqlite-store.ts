@@ -49,6 +49,7 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions)
     finishCreate: (finish, { signal }) => ask("finishCreate", [finish], signal),
     withdrawSandbox: (withdrawn, { signal }) => ask("withdrawSandbox", [withdrawn], signal),
     getSandbox: (sessionId, { signal }) => ask("getSandbox", [sessionId], signal),
+    findSandboxes: (query, { signal }) => ask("findSandboxes", [query], signal),
     getSandboxes: (sessionIds, { signal }) => ask("getSandboxes", [sessionIds], signal),
     listSandboxes: (query, { signal }) => ask("listSandboxes", [query], signal),
     deleteSandbox: (sessionId, { signal }) => ask("deleteSandbox", [sessionId], signal),

@@ -1,0 +1,14 @@
+import type { SandboxProcess, Signal } from "@turnbox/client";
+
+const KILL_MS = 5000;
+
+/** Runs `work`; if it does not come to its end, the process does not go on without anybody. */
+export async function killOnFailure<T>(process: SandboxProcess, signal: Signal, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (thrown) {
+    // Cleanup has its own deadline, and what went wrong first is what is told.
+    await process.kill(signal, { timeoutMs: KILL_MS }).catch(() => undefined);
+    throw thrown;
+  }
+}

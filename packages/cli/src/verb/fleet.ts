@@ -1,0 +1,82 @@
+import type { Command } from "commander";
+import { formatInstances, toInstanceView } from "../fleet/instance-view.ts";
+import { showFleet } from "../fleet/show-fleet.ts";
+import type { Invocation } from "../invocation.ts";
+import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
+import { tableLook } from "../output.ts";
+import { registerFleetCordon, registerFleetUncordon } from "./fleet-cordon.ts";
+import { registerFleetDrain } from "./fleet-drain.ts";
+import { registerFleetRefresh } from "./fleet-refresh.ts";
+
+export function registerFleet(program: Command, invocation: Invocation): void {
+  const fleet = program
+    .command("fleet")
+    .summary("show and change the machines behind the sandboxes")
+    .description("The instances behind the sandboxes. INSTANCE is an instance's id, or a unique prefix of it.");
+  registerFleetStatus(fleet, invocation);
+  registerFleetLs(fleet, invocation);
+  registerFleetCordon(fleet, invocation);
+  registerFleetUncordon(fleet, invocation);
+  registerFleetDrain(fleet, invocation);
+  registerFleetRefresh(fleet, invocation);
+  registerFleetWatch(fleet, invocation);
+}
+
+function registerFleetStatus(fleet: Command, invocation: Invocation): void {
+  withExamples(
+    withServerOptions(fleet.command("status"))
+      .summary("show the fleet in numbers")
+      .description("Show how many instances and sandboxes there are, and how many creates wait for room."),
+    [["turnbox fleet status", "instances by state, sandboxes, waiting creates"]],
+  ).action(async (options: ServerOptions) => {
+    const { signal } = invocation;
+    using turnbox = invocation.turnbox(options);
+    const { fleetId, version, instances, sandboxCount, waitingCreates } = await turnbox.fleet.status({ signal });
+    const total = Object.values(instances).reduce((sum, count) => sum + count, 0);
+    const states = Object.entries(instances).map(([state, count]) => `${String(count)} ${state}`);
+    await invocation.output(options).result({
+      json: { fleetId, version, instances, sessionCount: sandboxCount, waitingCreates },
+      text:
+        `fleet            ${fleetId} (version ${version})\n` +
+        `instances        ${String(total)}${states.length === 0 ? "" : ` (${states.join(", ")})`}\n` +
+        `sandboxes        ${String(sandboxCount)}\n` +
+        `waiting creates  ${String(waitingCreates)}\n`,
+    });
+  });
+}
+
+function registerFleetLs(fleet: Command, invocation: Invocation): void {
+  withExamples(
+    withServerOptions(fleet.command("ls")).summary("list instances").description("List the instances of the fleet."),
+    [
+      ["turnbox fleet ls", "all of them"],
+      ["turnbox fleet ls --json", "as {instances: [...]}"],
+    ],
+  ).action(async (options: ServerOptions) => {
+    const { signal } = invocation;
+    using turnbox = invocation.turnbox(options);
+    const instances = (await turnbox.fleet.instances({ signal })).map(toInstanceView);
+    const output = invocation.output(options);
+    await output.result({
+      json: { instances },
+      text: formatInstances(instances, invocation.surroundings.clock.nowMs(), tableLook(output)),
+    });
+  });
+}
+
+function registerFleetWatch(fleet: Command, invocation: Invocation): void {
+  withExamples(
+    withServerOptions(fleet.command("watch"))
+      .summary("show what becomes of the instances")
+      .description(
+        "Show the instances until Ctrl-C: a table that stays true; where stdout is no terminal, a line per event.",
+      ),
+    [
+      ["turnbox fleet watch", "a live table"],
+      ["turnbox fleet watch --json", "an object on each line"],
+    ],
+  ).action(async (options: ServerOptions) => {
+    using turnbox = invocation.turnbox(options);
+    await showFleet(turnbox.fleet, invocation.output(options), invocation);
+  });
+}
