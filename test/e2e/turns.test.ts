@@ -112,9 +112,9 @@ describe("turns by the command line", () => {
       { turnNumber: 2, parentSnapshotId: taken["snapshotId"] },
     ]);
     const log = await say("log", id);
-    expect(log).toMatch(/^\* +#1 .*turn-0001$/m);
+    expect(log).toMatch(/^\* +#1 .*turn-0001 {2}[0-9a-f-]{36}$/m);
     expect(log).toMatch(/^\|-\* +undo /m);
-    expect(log).toMatch(/^\* +#2 .*turn-0002 {2}<- head$/m);
+    expect(log).toMatch(/^\* +#2 .*turn-0002 {2}[0-9a-f-]{36} {2}<- head$/m);
 
     const children = (await say("fork", id, "-n", "3")).trimEnd().split("\n");
     expect(new Set(children).size).toBe(3);

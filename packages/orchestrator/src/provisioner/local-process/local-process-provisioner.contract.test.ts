@@ -1,7 +1,14 @@
+import { afterEach } from "@jest/globals";
 import { provisionerSuite } from "../provisioner.suite.ts";
-import { createLocalTestbed } from "./fake-host.suite.ts";
+import { createLocalTestbed, type LocalTestbed } from "./fake-host.suite.ts";
+
+const testbeds: LocalTestbed[] = [];
+afterEach(async () => {
+  for (const testbed of testbeds.splice(0)) await testbed[Symbol.asyncDispose]();
+});
 
 provisionerSuite("local-process", async () => {
   const testbed = await createLocalTestbed();
-  return { ...testbed.provisioner, [Symbol.asyncDispose]: () => testbed[Symbol.asyncDispose]() };
+  testbeds.push(testbed);
+  return testbed.provisioner;
 });
