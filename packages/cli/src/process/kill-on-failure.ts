@@ -7,7 +7,7 @@ export async function killOnFailure<T>(process: SandboxProcess, signal: Signal, 
   try {
     return await work();
   } catch (thrown) {
-    // Cleanup has its own deadline, and what went wrong first is what is told.
+    // Cleanup has its own deadline, and the first failure is the one that is reported.
     await process.kill(signal, { timeoutMs: KILL_MS }).catch(() => undefined);
     throw thrown;
   }

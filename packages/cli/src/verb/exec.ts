@@ -133,8 +133,8 @@ async function execAsJson(run: Run, options: ExecOptions, invocation: Invocation
 }
 
 /**
- * Runs the call to its end; a connection that breaks is made again, and output goes on where it was. Whoever ends this program
- * takes the command along.
+ * Runs the call to its end. If the connection breaks it is made again, and output goes on from its offset. A signal that ends this
+ * program cancels the command; if the program is killed, the command runs on until its own time limit.
  */
 async function stream(
   { sandbox, params, stdin }: Run,
