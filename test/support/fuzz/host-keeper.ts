@@ -4,8 +4,10 @@ import { loadOrCreateHomeToken } from "@turnbox/core";
 import { signerOf } from "../fleet-hosts.ts";
 import type { TestHost } from "../host.ts";
 import { completeTurn, createSession, destroy, listSessions, script, type SeenSession } from "../host-calls.ts";
+import { poll } from "../process.ts";
 import type { Answer } from "./answer.ts";
 import type { Keeper } from "./fuzz.ts";
+import { countDestroying } from "./host-state.ts";
 import type { Input } from "./input.ts";
 import { ifRefused, Mending } from "./mending.ts";
 import type { Service } from "./wire.ts";
@@ -18,6 +20,7 @@ const FIXTURES: readonly (readonly [string, Role])[] = [
   ["fz-turning", "turning"],
 ];
 const SPARES = 4;
+const GONE_MS = 60_000;
 /** More than the fixtures hold at first, fewer than inputs would make. */
 const MOST_PROCESSES = 12;
 const FILES = "cd /workspace && echo a > a && mkdir -p dir && echo b > dir/b && ln -sf a link";
@@ -56,6 +59,7 @@ export class HostKeeper implements Keeper {
     const fixtures = new Set(FIXTURES.map(([sessionId]) => sessionId));
     for (const { sessionId } of await listSessions(this.#host))
       if (!fixtures.has(sessionId)) await destroy(this.#host, sessionId);
+    await poll("destroyed sessions to be gone", () => countDestroying(this.#host) === 0 || undefined, GONE_MS, 100);
   }
 
   see({ subject }: Input, answer: Answer): void {

@@ -8,22 +8,32 @@ export function hostState(host: TestHost): readonly string[] {
   return [...recordLines(host.dataDirectory), ...mountsOf(host.dataDirectory).flatMap(fileLines)].sort();
 }
 
+/** How many sessions of a host are destroyed and not yet gone: their datasets are removed after the call has returned. */
+export function countDestroying(host: TestHost): number {
+  using db = openRecords(host.dataDirectory);
+  const rows = db.prepare("SELECT row FROM sessions").all() as unknown as readonly { readonly row: string }[];
+  return rows.filter(({ row }) => (JSON.parse(row) as SeenRow).phase.kind === "destroying").length;
+}
+
+interface SeenRow {
+  readonly phase: { readonly kind: string };
+}
+
 /** Tables in which every row is somebody's; sequences and counters of idle time move by themselves. */
 const TABLES = ["sessions", "snapshots", "intents", "receipts", "calls", "husks", "heads", "processes"] as const;
 
 function recordLines(dataDirectory: string): readonly string[] {
-  const db = new DatabaseSync(join(dataDirectory, "host.db"), { readOnly: true });
-  try {
-    return TABLES.flatMap((table) =>
-      db
-        .prepare(`SELECT * FROM ${table}`)
-        .all()
-        .map((row) => `${table} ${JSON.stringify(row)}`),
-    );
-  } finally {
-    db.close();
-  }
+  using db = openRecords(dataDirectory);
+  return TABLES.flatMap((table) =>
+    db
+      .prepare(`SELECT * FROM ${table}`)
+      .all()
+      .map((row) => `${table} ${JSON.stringify(row)}`),
+  );
 }
+
+const openRecords = (dataDirectory: string): DatabaseSync =>
+  new DatabaseSync(join(dataDirectory, "host.db"), { readOnly: true });
 
 function mountsOf(dataDirectory: string): readonly string[] {
   return readFileSync("/proc/self/mountinfo", "utf8")
