@@ -152,6 +152,18 @@ describe("attack 57: every method of the contract, by its proto", () => {
     }
   }, 120_000);
 
+  it("refuses a look-up by name with a token that is bound to a sandbox, also for a name that is not in use", async () => {
+    const named = createClient(SandboxControlService, transportTo(server.url, server.token));
+    const { sandboxId } = await named.createSandbox({ name: "victim-by-name" });
+    expect((await named.getSandbox({ name: "victim-by-name" })).sandbox?.sandboxId).toBe(sandboxId);
+    const bound = createClient(SandboxControlService, transportTo(server.url, foreignToken));
+    for (const name of ["victim-by-name", "not-in-use"])
+      await expect(bound.getSandbox({ name })).rejects.toEqual(
+        expect.objectContaining({ code: Code.PermissionDenied }),
+      );
+    await named.destroySandbox({ sandboxId });
+  }, 120_000);
+
   it("attack 41: a sandbox's own token neither changes its network nor gets a token that does", async () => {
     const owner = createClient(SandboxControlService, transportTo(server.url, server.token));
     const sandboxId = `fleet:local-1:${sessionId}`;

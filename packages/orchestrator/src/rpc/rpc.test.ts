@@ -212,6 +212,17 @@ describe("SandboxControlService", () => {
     });
   });
 
+  it("refuses a look-up by name with a token that is bound to one sandbox, whether the name is known or not", async () => {
+    const server = createServer();
+    await server.sandboxes(server.tokenOf("t1")).createSandbox({ name: "web" });
+    const { sandboxId } = await server.sandboxes(server.tokenOf("t1")).createSandbox({ name: "own" });
+    const bound = server.sandboxes(server.tokenOf("t1", { sandbox: sandboxId.split(":").at(-1) ?? "" }));
+    expect((await bound.getSandbox({ sandboxId })).sandbox?.name).toBe("own");
+    for (const name of ["web", "own", "unknown"])
+      expect(await refusal(bound.getSandbox({ name }))).toMatchObject({ reason: "PERMISSION_DENIED" });
+    expect(await refusal(bound.getSandbox({ sandboxId, name: "web" }))).toMatchObject({ reason: "INVALID_ARGUMENT" });
+  });
+
   it("imports a template, header first", async () => {
     const server = createServer();
     async function* upload() {
