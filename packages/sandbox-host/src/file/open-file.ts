@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, type Stats } from "node:fs";
 import { refused } from "./failure.ts";
-import { type BytePath, toBytes, toText } from "./path.ts";
+import { type BytePath, toText } from "./path.ts";
 
 /** A regular file, held for reading. */
 export interface OpenFile {
@@ -34,38 +34,6 @@ export function openRegular(at: Buffer, path: BytePath): OwnedFile {
     release();
     throw thrown;
   }
-}
-
-/**
- * The file where no name on the way is a link or leads up, which is most of them: entered as the walk does, each name from
- * the held directory before it, and with nothing made for it but descriptors. Undefined where it is not as simple as that,
- * whatever is in the way; the walk finds out.
- */
-export function openStraight(
-  root: string,
-  device: number | undefined,
-  names: readonly BytePath[],
-): OwnedFile | undefined {
-  const leaf = names.at(-1);
-  if (leaf === undefined || names.includes("..") || NOT_FILES.has(names[0] ?? "")) return undefined;
-  let at = toBytes(root);
-  let held: number | undefined;
-  try {
-    for (let depth = 0; depth < names.length - 1; depth += 1) {
-      const inner = openSync(bytePath(at, names[depth] ?? ""), ENTER);
-      if (held !== undefined) closeSync(held);
-      held = inner;
-      at = `/proc/self/fd/${inner}`;
-    }
-    const file = openRegular(bytePath(at, leaf), `/${names.join("/")}`);
-    if (device === undefined || file.stats.dev === device) return file;
-    file[Symbol.dispose]();
-  } catch {
-    // A link, nothing, or what may not be opened.
-  } finally {
-    if (held !== undefined) closeSync(held);
-  }
-  return undefined;
 }
 
 /** What node:fs is given for a name in a directory. */

@@ -1,15 +1,6 @@
 import { closeSync, fstatSync, openSync, readlinkSync } from "node:fs";
 import { errnoCode, FileFailure, notFound, refused, toFileFailure } from "./failure.ts";
-import {
-  bytePath,
-  closing,
-  ENTER,
-  NOT_FILES,
-  type OpenFile,
-  openRegular,
-  openStraight,
-  type OwnedFile,
-} from "./open-file.ts";
+import { bytePath, closing, ENTER, NOT_FILES, type OpenFile, openRegular, type OwnedFile } from "./open-file.ts";
 import { type BytePath, componentsOf, parsePath } from "./path.ts";
 
 /**
@@ -115,9 +106,7 @@ export function createWalk(root: string, { device }: { readonly device?: number 
     find,
     directory: (path, { field = "path" } = {}) => openAt(path, field, ({ directory, name }) => directory.enter(name)),
     open: (path, { field = "path" } = {}) => {
-      const file =
-        openStraight(root, device, parsePath(field, path)) ??
-        openAt(path, field, ({ directory, name }) => directory.open(name));
+      const file = openAt(path, field, ({ directory, name }) => directory.open(name));
       opened.push(file);
       return file;
     },
