@@ -13,6 +13,8 @@ import { root } from "./bootstrap/layout.mjs";
 const SERVICES = ["sandbox-host", "orchestrator"];
 /** What a service reads beside its programs. */
 const BESIDE = ["package.json", "system-parts.json"];
+/** Programs in other languages. */
+const FOLDERS = ["perl", "programs"];
 /** The terminals' prebuilt code is linked by the test; traces are off in it. */
 const EXTERNAL = ["@lydell/node-pty", "*/otel-tracing.js"];
 const folder = path.join(root, "test/upgrade-fixtures");
@@ -47,6 +49,9 @@ async function collect(clone, service) {
   const texts = {};
   for (const name of readdirSync(base).filter((entry) => BESIDE.includes(entry)))
     texts[`${service}/${name}`] = readFileSync(path.join(base, name), "utf8");
+  for (const folder of readdirSync(base).filter((entry) => FOLDERS.includes(entry)))
+    for (const name of filesBelow(path.join(base, folder), ""))
+      texts[`${service}/${folder}/${name}`] = readFileSync(path.join(base, folder, name), "utf8");
   for (const name of filesBelow(path.join(base, "bin"), ".mjs"))
     texts[`${service}/bin/${name}`] = readFileSync(path.join(base, "bin", name), "utf8");
   for (const name of filesBelow(path.join(base, "bundle"), ".js"))

@@ -14,11 +14,11 @@ describe("the command that boots a container", () => {
   it.each([
     ["x64", ["272", "165", "442"]],
     ["arm64", ["97", "40", "442"]],
-  ])("gets its paths as arguments and never as a part of the script, on %s", (arch, numbers) => {
+  ])("gets its paths as arguments and never as a part of the program, on %s", (arch, numbers) => {
     const { command, args, deadlineMs } = launchBoot(view, spec, { perlPath: "/bin/perl", arch });
     expect({ command, deadlineMs }).toEqual({ command: "/bin/perl", deadlineMs: 5 });
-    expect(args.slice(2, 5)).toEqual(numbers);
-    expect(args.slice(6)).toEqual([
+    expect(args.slice(1, 4)).toEqual(numbers);
+    expect(args.slice(5)).toEqual([
       ...["/a $(b)", "/bundle/root", "2", "tmp", "/bundle/tmp"],
       ...["1", "/state", "2", "/proc", "/sys/fs/cgroup", "runsc", "run", "x"],
     ]);

@@ -1,5 +1,6 @@
 import { constants } from "node:fs";
 import { type CommandSpec, PERL } from "@turnbox/core";
+import { programPath } from "../program.ts";
 
 /** Numbers of system calls in the kernel's tables, by processor. runsc runs on no other one. */
 const CALLS: Readonly<Partial<Record<string, { readonly unshare: number; readonly mount: number }>>> = {
@@ -8,53 +9,9 @@ const CALLS: Readonly<Partial<Record<string, { readonly unshare: number; readonl
 };
 const MOUNT_SETATTR = 442;
 
-/** Not in Node's constants: a descriptor that only marks a place. */
+/** Not in Node's constants: a descriptor that only marks a file. */
 const O_PATH = 0o10000000;
 const HOLD = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-
-/**
- * Leaves the mount namespace (CLONE_NEWNS) and lets no mount get back (MS_REC | MS_SLAVE). Opens the session's root and the
- * directories in it that are mounted by name, one component at a time from held descriptors and without following links.
- * Makes everything that this namespace shows read-only (MOUNT_ATTR_RDONLY, AT_RECURSIVE), binds what is held to places of the
- * bundle, makes these places and what runsc writes to writable again, and becomes the rest of the arguments.
- */
-const LAUNCHER = `use strict;
-my ($unshare, $mount, $setattr, $hold) = map { 0 + $_ } splice(@ARGV, 0, 4);
-my ($slash, $none) = ("/", "none");
-my $take = sub { my $count = shift @ARGV; splice(@ARGV, 0, $count) };
-my $fail = sub { die "$_[0]: $!\\n" };
-my $bind = sub {
-  my ($from, $to) = @_;
-  syscall($mount, $from, $to, $none, 0x1000, 0) == 0 or $fail->("$to cannot be bound");
-};
-my $attributes = sub {
-  my ($place, $set, $clear) = @_;
-  my $request = pack("Q4", $set, $clear, 0, 0);
-  syscall($setattr, -100, $place, 0x8000, $request, 32) == 0 or $fail->("$place: mount_setattr (Linux 5.12 or newer)");
-};
-my $open = sub {
-  my ($path, $shown) = @_;
-  sysopen(my $held, $path, $hold) or $fail->("$shown is not a directory");
-  return $held;
-};
-syscall($unshare, 0x20000) == 0 or $fail->("unshare");
-syscall($mount, $none, $slash, $none, 0x84000, 0) == 0 or $fail->("the mounts cannot be made private");
-my ($path, $target) = splice(@ARGV, 0, 2);
-my $root = $open->($path, "the root");
-my @binds = ([$root, $target]);
-my %names = $take->();
-for my $name (sort keys %names) {
-  push @binds, [$open->("/proc/self/fd/" . fileno($root) . "/$name", "/$name"), $names{$name}];
-}
-$attributes->($slash, 1, 0);
-for (@binds) {
-  my ($held, $to) = @$_;
-  $bind->("/proc/self/fd/" . fileno($held), $to);
-  $attributes->($to, 0, 1);
-}
-for my $place ($take->()) { $bind->($place, $place); $attributes->($place, 0, 1) }
-for my $place ($take->()) { $attributes->($place, 0, 1) }
-exec { $ARGV[0] } @ARGV; $fail->($ARGV[0])`;
 
 /** What a boot sees of a session's files, and what it may write to. */
 export interface BootView {
@@ -87,7 +44,7 @@ export function launchBoot(
   const numbers = [calls.unshare, calls.mount, MOUNT_SETATTR, HOLD].map(String);
   const counted = (words: readonly string[]): readonly string[] => [String(words.length), ...words];
   const view = [rootPath, rootTarget, ...counted(Object.entries(targets).flat())];
-  const places = [...counted(writable), ...counted(writableMounts)];
-  const args = ["-e", LAUNCHER, ...numbers, ...view, ...places, spec.command, ...spec.args];
+  const writables = [...counted(writable), ...counted(writableMounts)];
+  const args = [programPath("boot-launcher.pl"), ...numbers, ...view, ...writables, spec.command, ...spec.args];
   return { ...spec, command: perlPath, args };
 }

@@ -18,7 +18,7 @@ import { classifyStartFailure } from "./runsc-command.ts";
 import { followProcess } from "./sentry/sentry-process.ts";
 import { startInSentry } from "./sentry/start-in-sentry.ts";
 import type { ContainerState } from "./state-file.ts";
-import { MARKER_VARIABLE } from "./sweep.ts";
+import { MARKER_VARIABLE } from "./process-tree.ts";
 
 const POLL_MS = 2;
 const START_DEADLINE_MS = 30_000;

@@ -12,7 +12,7 @@ import { SPAWN_FILE } from "./host-clients.ts";
 import { spawnMark } from "./layout.ts";
 import { askSandbox } from "./liveness.ts";
 import { createProcessSpec } from "./oci-spec.ts";
-import { MARKER_VARIABLE } from "./sweep.ts";
+import { MARKER_VARIABLE } from "./process-tree.ts";
 
 const POLL_MS = 2;
 const START_DEADLINE_MS = 30_000;

@@ -7,7 +7,7 @@ import { checkSpec, lost, startFailure } from "./exec.ts";
 import { execFiles, readPid, removeExecFiles } from "./exec-files.ts";
 import { judgeExit } from "./liveness.ts";
 import { createProcessSpec } from "./oci-spec.ts";
-import { MARKER_VARIABLE } from "./sweep.ts";
+import { MARKER_VARIABLE } from "./process-tree.ts";
 import type { TreeKiller } from "./tree-killer.ts";
 
 const MARKER_CHARS = 26;

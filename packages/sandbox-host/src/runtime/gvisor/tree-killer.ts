@@ -3,7 +3,7 @@ import { type CommandResult, randomToken, SandboxError } from "@turnbox/core";
 import { type GvisorContext, runsc, sandboxOf } from "./context.ts";
 import { execFiles, removeExecFiles } from "./exec-files.ts";
 import { createProcessSpec } from "./oci-spec.ts";
-import { type ExecRecord, ledArgv, signalArgv, sweepArgv, type Tree, terminateArgv } from "./sweep.ts";
+import { type ExecRecord, findLeadersArgv, signalArgv, sweepArgv, type Tree, terminateArgv } from "./process-tree.ts";
 
 const SWEEP_DEADLINE_MS = 10_000;
 const TERMINATE_DEADLINE_MS = 5000;
@@ -91,7 +91,7 @@ export function createTreeKiller(context: GvisorContext, container: ContainerCon
     findLed: async (id, records) => {
       let result: CommandResult | undefined;
       await container.thawed(id, async () => {
-        result = await runInside(id, ledArgv(records), LOOK_DEADLINE_MS);
+        result = await runInside(id, findLeadersArgv(records), LOOK_DEADLINE_MS);
       });
       if (result?.exitCode !== 0) {
         const cause = new Error(result?.stderr.trim());

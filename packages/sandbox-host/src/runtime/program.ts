@@ -1,0 +1,15 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+/** The programs in other languages that the runtimes run. Each has one owner among the modules, which its first lines name. */
+export type Program = "boot-launcher.pl" | "find-leaders.awk" | "list-tree.awk" | "process-tree.sh" | "waiter.sh";
+
+/** The path of a program in `programs/` of this package, which lies as far from its sources as from what is built of them. */
+export function programPath(name: Program): string {
+  return fileURLToPath(new URL(`../../programs/${name}`, import.meta.url));
+}
+
+/** The text of a program that runs where this machine's files are not, or longer than they stay as they are. */
+export function readProgram(name: Program): string {
+  return readFileSync(programPath(name), "utf8");
+}
