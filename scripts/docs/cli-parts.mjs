@@ -75,7 +75,7 @@ function reference(leaves, helpOf) {
 export async function cliDocument() {
   const { listLeaves } = await load("help/find-command.js");
   const { EXIT_CODES, EXIT_CODE_RULES } = await load("exit-code.js");
-  const { ENVIRONMENT_VARIABLES } = await load("help/environment-variables.js");
+  const { ENVIRONMENT_VARIABLES } = await load("help/topic.js");
   const { program, helpOf } = await openProgram();
   const leaves = listLeaves(program);
   const names = (text) => text.split(", ").map((name) => `\`${name}\``);

@@ -45,7 +45,7 @@ export function libraryManifest({ manifest, entries, imports }) {
 export function programManifest({ manifest, core }) {
   return {
     ...common(manifest),
-    files: ["bin", "bundle", "THIRD-PARTY-NOTICES.txt"],
+    files: ["bin", "bundle", "shell", "THIRD-PARTY-NOTICES.txt"],
     bin: manifest.bin,
     exports: { "./package.json": "./package.json" },
     peerDependencies: Object.fromEntries(TRACE_KIT.map((name) => [name, compatible(core.dependencies[name])])),

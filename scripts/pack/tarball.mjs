@@ -31,7 +31,8 @@ async function stageLibrary(into, library) {
 async function stageProgram(into) {
   const cli = await bundleCli({ folder: path.join(into, "bundle"), external: ["@opentelemetry/*"] });
   writeFileSync(path.join(into, "THIRD-PARTY-NOTICES.txt"), thirdPartyNotices(cli));
-  cpSync(path.join(root, "packages", PROGRAM.folder, "bin"), path.join(into, "bin"), { recursive: true });
+  for (const folder of ["bin", "shell"])
+    cpSync(path.join(root, "packages", PROGRAM.folder, folder), path.join(into, folder), { recursive: true });
   writeCommon(
     into,
     PROGRAM.folder,

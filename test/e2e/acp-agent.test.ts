@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import type { AskPermission } from "../../packages/agents/src/provider/acp/permission-desk.ts";
+import type { AskPermission } from "../../packages/agents/src/provider/acp/agent-permissions.ts";
 import { runAgentInSandbox } from "../../packages/agents/src/provider/acp/run-agent-in-sandbox.ts";
 import type { Sandbox } from "../../packages/client/src/sandbox/sandbox.ts";
 import { Turnbox } from "../../packages/client/src/turnbox/turnbox.ts";

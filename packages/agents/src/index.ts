@@ -32,7 +32,7 @@ export {
   type ConnectAgentOptions,
   type NewSessionOptions,
 } from "./provider/acp/connect-agent.ts";
-export type { AskPermission, PermissionAnswer } from "./provider/acp/permission-desk.ts";
+export type { AskPermission, PermissionAnswer } from "./provider/acp/agent-permissions.ts";
 export {
   type AgentSandbox,
   runAgentInSandbox,
@@ -105,7 +105,12 @@ export type { SessionRecord, SessionStatus, StoredProfile } from "./provider/sta
 export type { ListSessionsOptions, SessionStateStore } from "./provider/state/session-state-store.ts";
 export { BUILT_IN_EXCLUDES, createExcludes, type Excludes } from "./provider/sync/excludes.ts";
 export { packTree, type PackOptions } from "./provider/sync/pack-tree.ts";
-export { createTally, DEFAULT_SYNC_LIMITS, type SyncLimits, type Tally } from "./provider/sync/tally.ts";
+export {
+  createSyncCounter,
+  DEFAULT_SYNC_LIMITS,
+  type SyncLimits,
+  type SyncCounter,
+} from "./provider/sync/sync-counter.ts";
 export { unpackTree, type UnpackOptions } from "./provider/sync/unpack-tree.ts";
 export type { SandboxDefaults, SandboxSource } from "./provider/turnbox/sandbox-source.ts";
 export {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { ERROR_TABLE, invalidArgument, type Reason, SandboxError } from "@turnbox/core";
 import { formatError, toErrorReport } from "./error-report.ts";
 import { EXIT, exitCodeOf } from "./exit-code.ts";
-import { remedyOf } from "./remedy.ts";
+import { remedyOf } from "./error-report.ts";
 
 describe("toErrorReport", () => {
   it("has the documented shape", () => {

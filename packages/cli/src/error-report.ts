@@ -1,8 +1,7 @@
 import { Code } from "@turnbox/client/internal";
-import type { SandboxError } from "@turnbox/core";
+import type { Reason, SandboxError } from "@turnbox/core";
 import { wrapWords } from "./format/wrap-words.ts";
 import { printableText } from "./printable.ts";
-import { remedyOf } from "./remedy.ts";
 import { PLAIN, type Style } from "./style.ts";
 import { columnsOf, type OutputStream } from "./surroundings.ts";
 
@@ -57,3 +56,17 @@ export function formatError(error: SandboxError, { stream = {}, style = PLAIN, r
 }
 
 const codeName = (code: Code): string => Code[code].replaceAll(/(?<=[a-z])[A-Z]/g, "_$&").toLowerCase();
+
+/** The table speaks to programs, of requests and their keys. Whoever types commands has neither. */
+const AT_THE_COMMAND_LINE: Readonly<Partial<Record<Reason, string>>> = {
+  CANCELLED: "Look at what has been done (`turnbox ls`), and run the command again if it is still wanted.",
+  DEADLINE_EXCEEDED:
+    "Run the command again, with more time where it takes a --timeout; `turnbox doctor` says what hangs.",
+  COMMAND_OUTCOME_UNKNOWN: "Run `turnbox doctor`, which says what hangs, and then the same command again.",
+  HOST_UNREACHABLE:
+    "Wait a little and run the command again; `turnbox doctor` and the logs of the home say what is wrong.",
+};
+
+/** What somebody at a command line can do about an error. What the error itself brings along knows best. */
+export const remedyOf = (error: SandboxError): string =>
+  error.metadata["remedy"] ?? AT_THE_COMMAND_LINE[error.reason] ?? error.remedy;

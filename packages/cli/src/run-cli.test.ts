@@ -76,12 +76,12 @@ describe("turnbox create", () => {
     ["ttl", "soon"],
     ["idle-timeout", "0"],
     ["on-timeout", "explode"],
-  ])("refuses a --%s that breaks its rule, and asks nobody", async (option, value) => {
+  ])("refuses a --%s that breaks its rule, and sends nothing", async (option, value) => {
     expect((await harness.run(["create", `--${option}`, value])).exitCode).toBe(2);
     expect(harness.calls).toEqual([]);
   });
 
-  it("refuses a label without a value, and asks nobody", async () => {
+  it("refuses a label without a value, and sends nothing", async () => {
     expect((await harness.run(["create", "--label", "a"])).exitCode).toBe(2);
     expect(harness.calls).toEqual([]);
   });

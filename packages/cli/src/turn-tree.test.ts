@@ -49,7 +49,7 @@ describe("drawTurnTree", () => {
     );
   });
 
-  it("starts anew where retention took the parent, with the head's line last", () => {
+  it("begins a line of its own if retention took the parent, with that of the head last", () => {
     const nodes = [node("c", "gone"), node("d", "c"), node("x", "also-gone")];
     expect(drawTurnTree(nodes, "d")).toBe(drawn("*  x", "*  c", "*  d"));
   });

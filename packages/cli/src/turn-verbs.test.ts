@@ -111,7 +111,7 @@ describe("turnbox fork", () => {
     });
   });
 
-  it.each(["0", "101", "-1", "x", "1.5"])("refuses to make %s of them, and asks nobody", async (count) => {
+  it.each(["0", "101", "-1", "x", "1.5"])("refuses to make %s of them, and sends nothing", async (count) => {
     expect((await harness.run(["fork", "web", `--count=${count}`])).exitCode).toBe(2);
     expect(harness.calls).toEqual([]);
   });
@@ -129,7 +129,7 @@ describe("turnbox extend", () => {
     expect(world.extended.map(({ ttl }) => ttl?.seconds)).toEqual([7200n, undefined]);
   });
 
-  it.each([[[]], [["--ttl", "1h", "--none"]], [["--ttl", "soon"]]])("refuses %j, and asks nobody", async (options) => {
+  it.each([[[]], [["--ttl", "1h", "--none"]], [["--ttl", "soon"]]])("refuses %j, and sends nothing", async (options) => {
     expect((await harness.run(["extend", "web", ...options])).exitCode).toBe(2);
     expect(harness.calls).toEqual([]);
   });

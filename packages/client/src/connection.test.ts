@@ -81,7 +81,7 @@ describe("connectTurnbox", () => {
     expect(error.metadata).toEqual({ sandboxId: "x", requestId: "r7" });
   });
 
-  it("says that nobody answers where the connection is refused, and that nothing happened", async () => {
+  it("says that no server answers if the connection is refused, and that nothing happened", async () => {
     const free = createTcpServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => free.once("listening", resolve));
     const { port } = free.address() as AddressInfo;

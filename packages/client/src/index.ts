@@ -69,7 +69,7 @@ export type {
   SandboxState,
   SandboxStats,
 } from "./sandbox/sandbox-info.ts";
-export type { AccessOptions, PauseOptions, PortAccess, PortOptions, Sandbox } from "./sandbox/sandbox.ts";
+export type { AccessOptions, Fork, PauseOptions, PortAccess, PortOptions, Sandbox } from "./sandbox/sandbox.ts";
 export type {
   BashOptions,
   BashResult,
@@ -93,7 +93,6 @@ export type { Snapshot, SnapshotFilter, SnapshotKind, Turn, TurnOptions } from "
 export type {
   DiffOptions,
   FileChange,
-  Fork,
   ForkOptions,
   Rollback,
   RollbackOptions,

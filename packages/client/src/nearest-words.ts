@@ -5,12 +5,12 @@ const SHOWN = 3;
 /** What somebody may have meant by a word that is not there: the closest candidates, at most three of them. */
 export function nearestWords(word: string, candidates: Iterable<string>): readonly string[] {
   const bound = Math.min(MAX_DISTANCE, Math.floor(word.length / 2));
-  const near = [...new Set(candidates)]
+  const similar = [...new Set(candidates)]
     .filter((candidate) => Math.abs(candidate.length - word.length) <= bound)
     .map((candidate) => ({ candidate, distance: distanceOf(word, candidate) }))
     .filter(({ distance }) => distance > 0 && distance <= bound);
-  const least = Math.min(...near.map(({ distance }) => distance));
-  return near
+  const least = Math.min(...similar.map(({ distance }) => distance));
+  return similar
     .filter(({ distance }) => distance === least)
     .map(({ candidate }) => candidate)
     .sort()

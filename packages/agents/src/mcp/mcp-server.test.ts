@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { createManualClock } from "@turnbox/client/fake";
-import { toolCallIdOf } from "./call-id.ts";
+import { toolCallIdOf } from "./mcp-server.ts";
 import { textOf } from "./mcp-client.suite.ts";
 import { ExitReason, MADE, newMcpWorld } from "@turnbox/client/fake";
 import { createSpec, openMcp, PRESENT } from "./mcp-fixture.suite.ts";
@@ -217,7 +217,7 @@ describe("failures", () => {
     await expect(mcp.call("nope")).rejects.toMatchObject({ code: -32602 });
   });
 
-  it("to make a sandbox are told, and the next call tries again", async () => {
+  it("to make a sandbox are shown, and the next call tries again", async () => {
     const world = newMcpWorld();
     let tries = 0;
     const spec = createSpec(world);

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import {
   CallToolRequestSchema,
@@ -8,9 +9,7 @@ import {
   type Tool,
 } from "@modelcontextprotocol/sdk/types.js";
 import { type Clock, SandboxError, type ToolDescription } from "@turnbox/client";
-import { toolCallIdOf } from "./call-id.ts";
 import { INSTRUCTIONS } from "./instructions.ts";
-import { requestSignal } from "./request-signal.ts";
 import { remedyForModel, toErrorResult } from "./result/error-result.ts";
 import { fromToolResult } from "./result/tool-result.ts";
 import { sealTurn } from "./tool/auto-turn.ts";
@@ -128,4 +127,30 @@ function named(thrown: unknown): SandboxError {
   const error = SandboxError.from(thrown);
   if (error === thrown || error.reason !== "INTERNAL" || !(thrown instanceof Error)) return error;
   return new SandboxError("INTERNAL", thrown.message, { cause: thrown });
+}
+
+/**
+ * A signal that ends with the other one, as an abort. The protocol hands over the client's own words as the reason, which
+ * are no error, and could not be told from a failure.
+ */
+function requestSignal(signal: AbortSignal): AbortSignal {
+  const controller = new AbortController();
+  const abort = (): void => {
+    controller.abort(new DOMException("the client cancelled the request", "AbortError"));
+  };
+  if (signal.aborted) abort();
+  else signal.addEventListener("abort", abort, { once: true });
+  return controller.signal;
+}
+
+/** What names a call in its session: an id of the protocol. */
+type RequestId = string | number;
+
+/**
+ * The id of a tool call: the same for the same request of the same session, so that a request that is sent again is one
+ * call, and another for everything else. Request ids are the client's own words, of any length, hence the digest.
+ */
+export function toolCallIdOf(sessionId: string, requestId: RequestId): string {
+  const named = JSON.stringify([sessionId, requestId]);
+  return `mcp-${createHash("sha256").update(named).digest("hex").slice(0, 32)}`;
 }

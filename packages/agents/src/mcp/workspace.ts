@@ -10,7 +10,7 @@ export interface OpenedSandbox {
 }
 
 export interface WorkspaceOptions {
-  /** Finds or makes the sandbox. Called at the first use, and again only where it failed. */
+  /** Finds or makes the sandbox. Called at the first use, and again only if it failed. */
   readonly open: () => Promise<OpenedSandbox>;
   /** What becomes of the workspace's own sandboxes at the end. */
   readonly atEnd: "destroy" | "keep";
@@ -20,7 +20,7 @@ export interface WorkspaceOptions {
    */
   readonly leaseMs?: number;
   readonly clock: Clock;
-  /** Told of what could not be cleaned up. */
+  /** Gets what could not be cleaned up. */
   readonly onProblem: (message: string) => void;
 }
 
@@ -48,50 +48,116 @@ export interface Workspace extends AsyncDisposable {
 
 const MAX_FORKS = 20;
 const RENEWALS_PER_LEASE = 24;
-/** Whoever ended the program does not wait longer than a few seconds. */
+/** The end of the program waits no longer than a few seconds. */
 const DESTROY_MS = 10_000;
 
 interface Held extends OpenedSandbox {
   readonly kind: Member["kind"];
 }
 
-export function createWorkspace(options: WorkspaceOptions): Workspace {
-  const { open, atEnd, leaseMs, clock, onProblem } = options;
-  const held = new Map<string, Held>();
-  const ended = new AbortController();
-  let opening: Promise<Sandbox> | undefined;
-  let currentId: string | undefined;
+export const createWorkspace = (options: WorkspaceOptions): Workspace => new SandboxWorkspace(options);
 
-  const openMain = async (): Promise<Sandbox> => {
+class SandboxWorkspace implements Workspace {
+  readonly #options: WorkspaceOptions;
+  readonly #held = new Map<string, Held>();
+  readonly #ended = new AbortController();
+  #opening: Promise<Sandbox> | undefined;
+  #currentId: string | undefined;
+
+  constructor(options: WorkspaceOptions) {
+    this.#options = options;
+  }
+
+  get state(): "empty" | "open" {
+    return this.#held.size === 0 ? "empty" : "open";
+  }
+
+  async current({ signal }: { readonly signal: AbortSignal }): Promise<Sandbox> {
+    if (this.#ended.signal.aborted) throw new SandboxError("SHUTTING_DOWN", "the session of the protocol has ended");
+    if (this.#currentId !== undefined) return this.#find(this.#currentId).sandbox;
+    // Shared by all calls that wait for it: one that is cancelled does not take it from the others.
+    this.#opening ??= this.#openMain().catch((thrown: unknown) => {
+      this.#opening = undefined;
+      throw thrown;
+    });
+    return await untilAborted(this.#opening, signal);
+  }
+
+  members(): readonly Member[] {
+    return [...this.#held.values()].map(({ sandbox, kind }) => ({
+      sandbox,
+      kind,
+      isCurrent: sandbox.id === this.#currentId,
+    }));
+  }
+
+  get room(): number {
+    return MAX_FORKS - [...this.#held.values()].filter(({ kind }) => kind === "fork").length;
+  }
+
+  async adopt(forks: readonly Sandbox[]): Promise<void> {
+    const { leaseMs } = this.#options;
+    for (const sandbox of forks) this.#held.set(sandbox.id, { sandbox, ownership: "own", kind: "fork" });
+    if (leaseMs !== undefined) await Promise.all(forks.map((sandbox) => this.#renew(sandbox, leaseMs)));
+  }
+
+  use(sandboxId: string): Sandbox {
+    const { sandbox } = this.#find(sandboxId);
+    this.#currentId = sandboxId;
+    return sandbox;
+  }
+
+  async discard(sandboxId: string, { signal }: { readonly signal: AbortSignal }): Promise<void> {
+    const { sandbox, kind } = this.#find(sandboxId);
+    if (kind === "main") throw invalidArgument("sandbox", "is the main sandbox; only forks can be discarded");
+    await sandbox.destroy({ signal });
+    this.#held.delete(sandboxId);
+    if (this.#currentId === sandboxId)
+      this.#currentId = [...this.#held.values()].find((one) => one.kind === "main")?.sandbox.id;
+    await sandbox.keep()[Symbol.asyncDispose]();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#ended.signal.aborted) return;
+    this.#ended.abort();
+    await this.#opening?.catch(() => undefined);
+    await Promise.all([...this.#held.values()].map((one) => this.#release(one)));
+  }
+
+  async #openMain(): Promise<Sandbox> {
+    const { open, leaseMs } = this.#options;
     const main = await open();
-    held.set(main.sandbox.id, { ...main, kind: "main" });
-    currentId = main.sandbox.id;
-    if (leaseMs !== undefined) renewLeases(leaseMs).catch(() => undefined);
+    this.#held.set(main.sandbox.id, { ...main, kind: "main" });
+    this.#currentId = main.sandbox.id;
+    if (leaseMs !== undefined) this.#renewLeases(leaseMs).catch(() => undefined);
     return main.sandbox;
-  };
+  }
 
   /** Ends with the workspace, by the signal. */
-  const renewLeases = async (ms: number): Promise<void> => {
+  async #renewLeases(ms: number): Promise<void> {
     for (;;) {
-      await clock.sleep(ms / RENEWALS_PER_LEASE, { signal: ended.signal });
-      const own = [...held.values()].filter(({ ownership }) => ownership === "own");
-      await Promise.all(own.map(({ sandbox }) => renew(sandbox, ms)));
+      await this.#options.clock.sleep(ms / RENEWALS_PER_LEASE, { signal: this.#ended.signal });
+      const own = [...this.#held.values()].filter(({ ownership }) => ownership === "own");
+      await Promise.all(own.map(({ sandbox }) => this.#renew(sandbox, ms)));
     }
-  };
-  const renew = async (sandbox: Sandbox, ms: number): Promise<void> => {
-    await sandbox.extend(ms, { signal: ended.signal }).catch((thrown: unknown) => {
-      if (!ended.signal.aborted) onProblem(`the time of ${sandbox.id} could not be extended: ${wordsOf(thrown)}`);
+  }
+
+  async #renew(sandbox: Sandbox, ms: number): Promise<void> {
+    await sandbox.extend(ms, { signal: this.#ended.signal }).catch((thrown: unknown) => {
+      if (this.#ended.signal.aborted) return;
+      this.#options.onProblem(`the time of ${sandbox.id} could not be extended: ${wordsOf(thrown)}`);
     });
-  };
+  }
 
-  const find = (sandboxId: string): Held => {
-    const found = held.get(sandboxId);
+  #find(sandboxId: string): Held {
+    const found = this.#held.get(sandboxId);
     if (found !== undefined) return found;
-    const known = [...held.keys()].join(", ") || "none yet";
+    const known = [...this.#held.keys()].join(", ") || "none yet";
     throw invalidArgument("sandbox", `${JSON.stringify(sandboxId)} is not one of yours, which are: ${known}`);
-  };
+  }
 
-  const release = async ({ sandbox, ownership }: Held): Promise<void> => {
+  async #release({ sandbox, ownership }: Held): Promise<void> {
+    const { atEnd, onProblem } = this.#options;
     try {
       if (ownership === "own" && atEnd === "destroy") await sandbox.destroy({ timeoutMs: DESTROY_MS });
     } catch (thrown) {
@@ -99,51 +165,7 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
     } finally {
       await sandbox.keep()[Symbol.asyncDispose]();
     }
-  };
-
-  return {
-    get state() {
-      return held.size === 0 ? "empty" : "open";
-    },
-    current: async ({ signal }) => {
-      if (ended.signal.aborted) throw new SandboxError("SHUTTING_DOWN", "the session of the protocol has ended");
-      if (currentId !== undefined) return find(currentId).sandbox;
-      // Shared by all calls that wait for it: one that is cancelled does not take it from the others.
-      opening ??= openMain().catch((thrown: unknown) => {
-        opening = undefined;
-        throw thrown;
-      });
-      return await untilAborted(opening, signal);
-    },
-    members: () =>
-      [...held.values()].map(({ sandbox, kind }) => ({ sandbox, kind, isCurrent: sandbox.id === currentId })),
-    get room() {
-      return MAX_FORKS - [...held.values()].filter(({ kind }) => kind === "fork").length;
-    },
-    adopt: async (forks) => {
-      for (const sandbox of forks) held.set(sandbox.id, { sandbox, ownership: "own", kind: "fork" });
-      if (leaseMs !== undefined) await Promise.all(forks.map((sandbox) => renew(sandbox, leaseMs)));
-    },
-    use: (sandboxId) => {
-      const { sandbox } = find(sandboxId);
-      currentId = sandboxId;
-      return sandbox;
-    },
-    discard: async (sandboxId, { signal }) => {
-      const { sandbox, kind } = find(sandboxId);
-      if (kind === "main") throw invalidArgument("sandbox", "is the main sandbox; only forks can be discarded");
-      await sandbox.destroy({ signal });
-      held.delete(sandboxId);
-      if (currentId === sandboxId) currentId = [...held.values()].find((one) => one.kind === "main")?.sandbox.id;
-      await sandbox.keep()[Symbol.asyncDispose]();
-    },
-    [Symbol.asyncDispose]: async () => {
-      if (ended.signal.aborted) return;
-      ended.abort();
-      await opening?.catch(() => undefined);
-      await Promise.all([...held.values()].map(release));
-    },
-  };
+  }
 }
 
 const wordsOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));

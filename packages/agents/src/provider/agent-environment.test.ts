@@ -23,7 +23,7 @@ describe("the variables of an agent", () => {
     expect(Object.keys(secretEnv)).toEqual(["MODEL_KEY"]);
   });
 
-  it("are never the keys to sandbox providers, not even here, and whoever asked for them is told", () => {
+  it("are never the keys to sandbox providers, not even on this machine, and a profile that names them gets a warning", () => {
     const { env, warnings } = localEnvironment({ agentEnv, sandbox });
     expect(env).toEqual({ ...env, ANTHROPIC_API_KEY: "hush", PATH: "/home/me/bin", AGH_MODE: "profile" });
     expect(Object.keys(env)).not.toEqual(expect.arrayContaining(["TURNBOX_TOKEN"]));

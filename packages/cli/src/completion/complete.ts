@@ -4,20 +4,13 @@ import { findCommand, visibleCommands } from "../help/find-command.ts";
 import { TOPICS } from "../help/topic.ts";
 import type { Invocation } from "../invocation.ts";
 import { printable } from "../printable.ts";
-import { lookUp } from "./look-up.ts";
+import { type Candidate, lookUp } from "./look-up.ts";
 import { parseWords, type TypedLine } from "./parse-words.ts";
 
-/** What the word at the cursor could become. */
-export interface Candidate {
-  readonly value: string;
-  /** What it is, in a few words; may be empty. */
-  readonly note: string;
-}
-
-/** Whoever presses a key waits no longer than this. */
+/** A key that is pressed waits no longer than this. */
 const DEADLINE_MS = 300;
 
-/** Answers for the last of the words, in time or not at all: whatever fails, there are no candidates. */
+/** Answers for the last of the words, in time or not at all: if anything fails, there are no candidates. */
 export async function complete(
   program: Command,
   words: readonly string[],
@@ -38,19 +31,19 @@ export async function complete(
 }
 
 async function candidatesFor(program: Command, line: TypedLine, invocation: Invocation): Promise<readonly Candidate[]> {
-  const { place, command } = line;
-  switch (place.is) {
+  const { cursor, command } = line;
+  switch (cursor.is) {
     case "foreign":
       return [];
     case "option":
       return optionsOf(command, line.given);
     case "value":
-      return place.option.argChoices?.map(plain) ?? (await lookUp(kindOfOption(place.option), line, invocation));
+      return cursor.option.argChoices?.map(plain) ?? (await lookUp(kindOfOption(cursor.option), line, invocation));
     case "operand":
       if (command.name() === "help" && command.parent === program) return helpWords(program, line.operands);
       return [
         ...(line.operands.length > 0 ? [] : visibleCommands(command).map(describeCommand)),
-        ...(place.argument === undefined ? [] : await argumentsFor(place.argument, line, invocation)),
+        ...(cursor.argument === undefined ? [] : await argumentsFor(cursor.argument, line, invocation)),
       ];
   }
 }

@@ -1,8 +1,14 @@
 import type { Turnbox } from "@turnbox/client";
 import { sessionPart } from "@turnbox/client/internal";
 import type { Invocation } from "../invocation.ts";
-import type { Candidate } from "./complete.ts";
 import type { TypedLine } from "./parse-words.ts";
+
+/** What the word at the cursor could become. */
+export interface Candidate {
+  readonly value: string;
+  /** What it is, in a few words; may be empty. */
+  readonly note: string;
+}
 
 interface Question {
   readonly turnbox: Turnbox;
@@ -12,11 +18,11 @@ interface Question {
 
 type Answer = (question: Question) => Promise<readonly Candidate[]>;
 
-/** Who knows what an argument of this name could be. */
+/** What finds candidates for an argument of this name. */
 const ANSWERS: Readonly<Record<string, Answer>> = {
   id: sandboxes,
-  source: places,
-  destination: places,
+  source: copyEnds,
+  destination: copyEnds,
   snapshot: snapshots,
   from: snapshots,
   to: snapshots,
@@ -25,7 +31,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   template: templates,
 };
 
-/** Asks the server, and the host of a sandbox, for what could stand here; nothing where nobody knows. */
+/** Asks the server, and the host of a sandbox, for what could stand here; nothing for any other kind. */
 export async function lookUp(
   kind: string | undefined,
   line: TypedLine,
@@ -37,7 +43,7 @@ export async function lookUp(
   return await answer({ turnbox, line, signal: invocation.signal });
 }
 
-/** By name and by the short part of the id; by the whole id for whoever has begun to type one. */
+/** By name and by the short part of the id; by the whole id if one has been begun. */
 async function sandboxes({ turnbox, line, signal }: Question): Promise<readonly Candidate[]> {
   const { sandboxes: all } = await turnbox.list({ signal });
   return all
@@ -52,7 +58,7 @@ async function sandboxes({ turnbox, line, signal }: Question): Promise<readonly 
 }
 
 /** One end of a copy: a sandbox and a colon. What is here is left to the shell. */
-async function places(question: Question): Promise<readonly Candidate[]> {
+async function copyEnds(question: Question): Promise<readonly Candidate[]> {
   const { current } = question.line;
   if (/[:/.]/.test(current)) return [];
   return (await sandboxes(question)).map(({ value, note }) => ({ value: `${value}:`, note }));

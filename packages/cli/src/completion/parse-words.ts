@@ -13,7 +13,7 @@ export interface TypedLine {
   /** The word at the cursor, as far as it is typed. */
   readonly current: string;
   /** What the word at the cursor is. */
-  readonly place:
+  readonly cursor:
     | { readonly is: "value"; readonly option: Option }
     | { readonly is: "option" }
     | { readonly is: "operand"; readonly argument: Argument | undefined }
@@ -33,7 +33,7 @@ export function parseWords(program: Command, words: readonly string[]): TypedLin
   const current = words.at(-1) ?? "";
   let command = program;
   let pending: Option | undefined;
-  let place: TypedLine["place"] | undefined;
+  let cursor: TypedLine["cursor"] | undefined;
   const operands: string[] = [];
   const given = new Set<Option>();
   const server: { -readonly [Key in keyof ServerFlags]: ServerFlags[Key] } = {};
@@ -46,7 +46,7 @@ export function parseWords(program: Command, words: readonly string[]): TypedLin
       take(pending, word);
       pending = undefined;
     } else if (word === "--") {
-      place = { is: "foreign" };
+      cursor = { is: "foreign" };
       break;
     } else if (word.startsWith("-")) {
       const { option, value } = parseOption(command, word);
@@ -60,8 +60,8 @@ export function parseWords(program: Command, words: readonly string[]): TypedLin
       else command = next;
     }
   }
-  place ??= placeOf({ command, operands, pending, current });
-  return { command, operands, given, server, current, place };
+  cursor ??= cursorOf({ command, operands, pending, current });
+  return { command, operands, given, server, current, cursor };
 }
 
 /** The value is there where it stands in the same word. */
@@ -78,7 +78,7 @@ interface Position {
   readonly current: string;
 }
 
-function placeOf({ command, operands, pending, current }: Position): TypedLine["place"] {
+function cursorOf({ command, operands, pending, current }: Position): TypedLine["cursor"] {
   if (pending !== undefined) return { is: "value", option: pending };
   if (current.startsWith("-")) return { is: "option" };
   const all = command.registeredArguments;

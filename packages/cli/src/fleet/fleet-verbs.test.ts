@@ -128,7 +128,7 @@ describe("turnbox fleet drain", () => {
     expect(world.drains.map(({ sessions }) => sessions)).toEqual([DrainSessions.DISCARD, DrainSessions.DISCARD]);
   });
 
-  it("needs --yes where nobody can be asked", async () => {
+  it("needs --yes if there is no terminal to ask at", async () => {
     const ran = await harness.run(["fleet", "drain", "i-b", "--discard"]);
     expect(ran.exitCode).toBe(2);
     expect(ran.stderr).toContain("--yes");

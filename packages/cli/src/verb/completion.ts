@@ -1,6 +1,6 @@
 import { Argument, type Command } from "commander";
 import { complete } from "../completion/complete.ts";
-import { COMPLETION_SCRIPTS, type Shell } from "../completion/script.ts";
+import { COMPLETION_SHELLS, completionScript, type Shell } from "../completion-script.ts";
 import { visibleCommands } from "../help/find-command.ts";
 import type { Invocation } from "../invocation.ts";
 import { withExamples } from "../option.ts";
@@ -10,7 +10,7 @@ export function registerCompletion(program: Command, invocation: Invocation): vo
   withExamples(
     program
       .command("completion")
-      .addArgument(new Argument("<shell>", "which shell").choices(Object.keys(COMPLETION_SCRIPTS)))
+      .addArgument(new Argument("<shell>", "which shell").choices(COMPLETION_SHELLS))
       .summary("print a script that completes words in your shell")
       .description(
         "Print a script that lets a shell complete verbs, options, and the names of sandboxes, turns, processes, templates " +
@@ -23,7 +23,7 @@ export function registerCompletion(program: Command, invocation: Invocation): vo
     ],
   ).action(async (shell: Shell) => {
     const verbs = visibleCommands(program).map((command) => command.name());
-    await writeTo(invocation.surroundings.stdout, COMPLETION_SCRIPTS[shell](verbs));
+    await writeTo(invocation.surroundings.stdout, completionScript(shell, verbs));
   });
 }
 

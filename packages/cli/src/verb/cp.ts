@@ -5,7 +5,7 @@ import type { Invocation } from "../invocation.ts";
 import { type ServerOptions, withExamples, withServerOptions } from "../option.ts";
 import { printable } from "../printable.ts";
 import { download } from "../transfer/download.ts";
-import { parsePlace } from "../transfer/place.ts";
+import { parseCopyEnd } from "../transfer/copy-end.ts";
 import { createProgressBar } from "../transfer/progress-bar.ts";
 import { upload } from "../transfer/upload.ts";
 
@@ -24,7 +24,7 @@ export function registerCp(program: Command, invocation: Invocation): void {
       ["turnbox cp ./a:b web:notes/", "a name with a colon that is here"],
     ],
   ).action(async (from: string, to: string, options: ServerOptions) => {
-    const [source, destination] = [parsePlace(from), parsePlace(to)];
+    const [source, destination] = [parseCopyEnd(from), parseCopyEnd(to)];
     const remote = source.at === "sandbox" ? source : destination;
     if (source.at === destination.at || remote.at !== "sandbox")
       throw invalidArgument("destination", "exactly one of both ends must be in a sandbox, as ID:PATH");

@@ -37,8 +37,8 @@ export function registerHelp(program: Command, invocation: Invocation): void {
 }
 
 function unknownWord(word: string, command: Command, topics: readonly string[]): Error {
-  const near = nearestWords(word, [...visibleCommands(command).map((one) => one.name()), ...topics]);
-  const guess = near.length === 0 ? "" : ` (did you mean ${near.join(" or ")}?)`;
+  const similar = nearestWords(word, [...visibleCommands(command).map((one) => one.name()), ...topics]);
+  const guess = similar.length === 0 ? "" : ` (did you mean ${similar.join(" or ")}?)`;
   return new SandboxError("INVALID_ARGUMENT", `there is no help on ${JSON.stringify(word)}${guess}`, {
     metadata: { remedy: "Run `turnbox --help`, which lists the verbs and topics." },
   });

@@ -44,7 +44,7 @@ describe("compareLooks", () => {
     expect(kinds(known(view("a", { snapshotCount: 5 })), view("a", { snapshotCount: 4 }))).toEqual([]);
   });
 
-  it("takes nobody for dead whose host is silent", () => {
+  it("takes no sandbox for dead whose host is silent", () => {
     const before = known(view("fleet:i1:a"), view("fleet:i2:b"));
     const look = { sandboxes: [], unreachableInstances: ["i2"] };
     expect(compareLooks(before, look).map(({ sandbox }) => sandbox.sandboxId)).toEqual(["fleet:i1:a"]);

@@ -29,11 +29,12 @@ export function matchSandbox(reference: string, sandboxes: readonly SandboxNames
     exact.length > 0 ? exact : sandboxes.filter(({ sandboxId }) => sessionPart(sandboxId).startsWith(reference));
   const [first, ...others] = matches;
   if (first === undefined) {
-    const near = nearestWords(
+    const similar = nearestWords(
       reference,
       sandboxes.flatMap(({ sandboxId, name }) => [name, sessionPart(sandboxId)]),
     );
-    const guess = near.length === 0 ? "" : ` (did you mean ${near.map((one) => JSON.stringify(one)).join(" or ")}?)`;
+    const guess =
+      similar.length === 0 ? "" : ` (did you mean ${similar.map((one) => JSON.stringify(one)).join(" or ")}?)`;
     throw new SandboxError(
       "SANDBOX_NOT_FOUND",
       `no sandbox has the id, the name or the beginning ${JSON.stringify(reference)}${guess}`,

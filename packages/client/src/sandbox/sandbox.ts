@@ -1,3 +1,4 @@
+import type { SandboxError } from "@turnbox/core";
 import type { CallOptions, KeyedOptions } from "./call.ts";
 import type { SandboxFiles } from "./files/sandbox-files.ts";
 import type { SandboxNetwork } from "./network/sandbox-network.ts";
@@ -6,7 +7,7 @@ import type { SandboxTerminal, TerminalOptions } from "./process/sandbox-termina
 import type { RepairedSandbox, SandboxAccess, SandboxInfo, SandboxStats } from "./sandbox-info.ts";
 import type { ToolDefinitions } from "./tool/tool-definitions.ts";
 import type { BashOptions, BashResult, ToolOptions, ToolResult, ToolStream } from "./tool/tool-call.ts";
-import type { DiffOptions, FileChange, Fork, ForkOptions, RollbackOptions, Rollback } from "./turn/turn-types.ts";
+import type { DiffOptions, FileChange, ForkOptions, RollbackOptions, Rollback } from "./turn/turn-types.ts";
 import type { Snapshot, SnapshotFilter, Turn, TurnOptions } from "./turn/snapshot.ts";
 
 /**
@@ -69,7 +70,7 @@ export interface Sandbox extends AsyncDisposable {
 
   pause(options?: PauseOptions): Promise<SandboxInfo>;
   resume(options?: KeyedOptions): Promise<SandboxInfo>;
-  /** Sets the time to live anew, from now on; `none` removes the end. */
+  /** Sets the time to live, counted from now on; `none` removes the end. */
   extend(ttlMs: number | "none", options?: KeyedOptions): Promise<SandboxInfo>;
   /** Leaves `failed` and quarantine, if the files allow it. */
   repair(options?: KeyedOptions): Promise<RepairedSandbox>;
@@ -77,6 +78,11 @@ export interface Sandbox extends AsyncDisposable {
   /** Disposing will not destroy it. Returns itself. */
   keep(): Sandbox;
 }
+
+/** One child, or why there is none. */
+export type Fork =
+  | { readonly sandbox: Sandbox; readonly error?: undefined }
+  | { readonly sandbox?: undefined; readonly error: SandboxError };
 
 /** Which token is wanted. */
 export interface AccessOptions extends CallOptions {

@@ -19,11 +19,9 @@ import { createToolDefinitions } from "../sandbox/tool/create-tool-definitions.t
 import type { ToolDefinitions } from "../sandbox/tool/tool-definitions.ts";
 import { destroyAndWait } from "./destroy-and-wait.ts";
 import { listSandboxes, resolveSandbox } from "./find-sandbox.ts";
-import { importTemplate } from "./import-template.ts";
-import { removeTemplate } from "./remove-template.ts";
 import { createServerLink } from "../sandbox/link/server-link.ts";
 import { toCreateRequest } from "./to-create-request.ts";
-import { toTemplate } from "./to-template.ts";
+import { importTemplate, removeTemplate, toTemplate } from "./templates.ts";
 import type {
   CreateOptions,
   DestroyAndWaitOptions,
@@ -149,9 +147,9 @@ export class Turnbox implements Disposable {
   async catalog(options: CallOptions = {}): Promise<ToolDefinitions | undefined> {
     const time = timeOf(options, "read");
     try {
-      const near = (await this.#operator.list(time)).find(this.#operator.isTrusted);
-      if (near === undefined) return undefined;
-      using host = this.#operator.open(near);
+      const local = (await this.#operator.list(time)).find(this.#operator.isTrusted);
+      if (local === undefined) return undefined;
+      using host = this.#operator.open(local);
       const { tools } = await host.tools.listTools({ sessionId: "" }, time);
       return createToolDefinitions(tools);
     } catch (thrown) {

@@ -6,18 +6,18 @@ import { type CommandEnd, toCommandOutcome } from "../tool/command-outcome.ts";
 import { DEFAULT_BASH_TIMEOUT_MS, KEEP_BYTES } from "../tool/tool-schemas.ts";
 import type { ToolCall, ToolSet } from "../tool/tool-set.ts";
 import { resolveInside } from "./inside.ts";
-import type { LocalPlace } from "./local-place.ts";
+import type { LocalTarget } from "./local-target.ts";
 
 /** Runs a command on this machine with the rights of this process. What it starts in the background ends with it. */
-export const runLocalBash: ToolSet<LocalPlace>["bash"] = async (place, params, call) => {
-  const { path } = await resolveInside(place.root, params.cwd);
-  const command = await place.runner.start(
+export const runLocalBash: ToolSet<LocalTarget>["bash"] = async (target, params, call) => {
+  const { path } = await resolveInside(target.root, params.cwd);
+  const command = await target.runner.start(
     {
       command: "bash",
       // Its input is a socket, which bash takes for a remote login: it would read a startup file of the directory.
       args: ["--norc", "-c", params.cmd],
       cwd: path,
-      env: { ...place.env, ...params.env },
+      env: { ...target.env, ...params.env },
       deadlineMs: params.timeout_ms ?? call.timeoutMs ?? DEFAULT_BASH_TIMEOUT_MS,
     },
     { signal: call.signal },

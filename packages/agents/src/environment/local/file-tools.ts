@@ -5,12 +5,12 @@ import { counted, done, refused, type ToolOutcome } from "../tool/outcome.ts";
 import { editText, showLines } from "../tool/text.ts";
 import type { ToolSet } from "../tool/tool-set.ts";
 import { type Inside, resolveInside } from "./inside.ts";
-import type { LocalPlace } from "./local-place.ts";
+import type { LocalTarget } from "./local-target.ts";
 
 const MAX_READ_BYTES = 10 * 1024 * 1024;
 const DRAFT_CHARACTERS = 8;
 
-export const fileTools: Pick<ToolSet<LocalPlace>, "read_file" | "write_file" | "edit_file"> = {
+export const fileTools: Pick<ToolSet<LocalTarget>, "read_file" | "write_file" | "edit_file"> = {
   read_file: async ({ root }, params, { signal }) =>
     await onFile(root, params.path, async (file) => {
       const text = await readText(file, signal);

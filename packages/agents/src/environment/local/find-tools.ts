@@ -7,13 +7,13 @@ import { counted, done, listed, refused } from "../tool/outcome.ts";
 import { DEFAULT_FILE_TIMEOUT_MS } from "../tool/tool-schemas.ts";
 import type { ToolSet } from "../tool/tool-set.ts";
 import { onFile } from "./file-tools.ts";
-import type { LocalPlace } from "./local-place.ts";
+import type { LocalTarget } from "./local-target.ts";
 import { walk, type Walked } from "./walk.ts";
 
 const MAX_LISTED = 1000;
 const MAX_DEPTH = 200;
 
-export const findTools: Pick<ToolSet<LocalPlace>, "list_dir" | "glob" | "grep"> = {
+export const findTools: Pick<ToolSet<LocalTarget>, "list_dir" | "glob" | "grep"> = {
   list_dir: async ({ root }, { path, depth }, { signal }) =>
     await onFile(root, path, async (directory) => {
       const lines: string[] = [];

@@ -103,7 +103,7 @@ describe("a local environment", () => {
     expect((await run("read_file", { path: "lines", offset: 9 })).isError).toBe(true);
   });
 
-  it("edits only what is there once, unless it is told to edit all", async () => {
+  it("edits only what is there once, unless `replace_all` is set", async () => {
     await writeFile(join(root, "edit"), "x x $& y\n");
     const edit = (more: object) => run("edit_file", { path: "edit", old_string: "x", new_string: "$&", ...more });
     expect((await edit({})).isError).toBe(true);

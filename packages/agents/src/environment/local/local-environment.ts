@@ -17,11 +17,11 @@ import { runTool, type ToolSet } from "../tool/tool-set.ts";
 import { runLocalBash } from "./bash-tool.ts";
 import { fileTools } from "./file-tools.ts";
 import { findTools } from "./find-tools.ts";
-import type { LocalPlace } from "./local-place.ts";
+import type { LocalTarget } from "./local-target.ts";
 
 const DEFAULT_DRAIN_TIMEOUT_MS = 30_000;
 
-const LOCAL_TOOLS: ToolSet<LocalPlace> = { bash: runLocalBash, ...fileTools, ...findTools };
+const LOCAL_TOOLS: ToolSet<LocalTarget> = { bash: runLocalBash, ...fileTools, ...findTools };
 
 const CAPABILITIES: EnvironmentCapabilities = {
   snapshots: false,
@@ -38,7 +38,7 @@ const CAPABILITIES: EnvironmentCapabilities = {
 export interface LocalEnvironmentOptions {
   /** Where the tools work; never removed. Without it `create` makes one of its own and `destroy` removes it. */
   readonly directory?: string;
-  /** Where directories of its own are made; the system's place for temporary ones unless given. */
+  /** Where directories of its own are made; the system's target for temporary ones unless given. */
   readonly temporaryDirectory?: string;
   /** The environment of commands on top of the built-in one; nothing of this process's own is passed on. */
   readonly env?: Readonly<Record<string, string>>;
@@ -63,7 +63,7 @@ export function createLocalEnvironment({
 }: LocalEnvironmentOptions = {}): ExecutionEnvironment {
   const life = createSessionLife();
   const gate = createToolGate({ clock, drainTimeoutMs });
-  let place: LocalPlace | undefined;
+  let target: LocalTarget | undefined;
 
   const make = async ({ sessionId, baseImage, options = {} }: EnvironmentConfig): Promise<void> => {
     parseSessionId(sessionId);
@@ -73,12 +73,12 @@ export function createLocalEnvironment({
       throw invalidArgument(`options.${name}`, "is not known to a local environment");
     const root = await realpath(directory ?? (await mkdtemp(join(temporaryDirectory, "turnbox-local-"))));
     if (!(await stat(root)).isDirectory()) throw invalidArgument("directory", `${root} is not a directory`);
-    place = { root, runner, env: { HOME: root, PWD: root, LANG: "C.UTF-8", TERM: "dumb", ...env } };
+    target = { root, runner, env: { HOME: root, PWD: root, LANG: "C.UTF-8", TERM: "dumb", ...env } };
   };
 
-  const madePlace = (): LocalPlace => {
-    if (place === undefined) throw new SandboxError("INTERNAL", "a live session always has a place");
-    return place;
+  const madeTarget = (): LocalTarget => {
+    if (target === undefined) throw new SandboxError("INTERNAL", "a live session always has a target");
+    return target;
   };
 
   return {
@@ -94,7 +94,7 @@ export function createLocalEnvironment({
     destroy: async (call) => {
       await life.destroy(async () => {
         await gate.settled();
-        if (directory === undefined && place !== undefined) await rm(place.root, { recursive: true, force: true });
+        if (directory === undefined && target !== undefined) await rm(target.root, { recursive: true, force: true });
       }, call);
     },
     executeTool: async (request, onProgress = () => undefined, call) =>
@@ -103,7 +103,7 @@ export function createLocalEnvironment({
         (signal) =>
           gate.pass(() => {
             const { timeoutMs } = request;
-            return runTool(LOCAL_TOOLS, madePlace(), { request, clock, call: { signal, timeoutMs, onProgress } });
+            return runTool(LOCAL_TOOLS, madeTarget(), { request, clock, call: { signal, timeoutMs, onProgress } });
           }),
         call,
       ),

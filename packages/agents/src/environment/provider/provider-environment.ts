@@ -1,14 +1,23 @@
-import { SandboxError } from "@turnbox/client";
+import { type Clock, SandboxError } from "@turnbox/client";
 import { invalidArgument, parseSessionId, systemClock } from "@turnbox/client/internal";
 import type { Resolved } from "../../provider/provider.ts";
 import type { ProviderSession } from "../../provider/session/provider-session.ts";
 import type { SessionOptions } from "../../provider/session/session-options.ts";
-import { startSession } from "../../provider/session/start-session.ts";
+import { type StartRequest, startSession } from "../../provider/session/start-session.ts";
 import type { PermissionMode } from "../../provider/tool-host/permission.ts";
 import { asEnvironment, notSupported } from "../environment-error.ts";
-import type { EnvironmentCapabilities, ExecutionEnvironment } from "../execution-environment.ts";
+import type {
+  EnvironmentCall,
+  EnvironmentCapabilities,
+  EnvironmentConfig,
+  EnvironmentState,
+  ExecutionEnvironment,
+  ToolProgress,
+  ToolRequest,
+  ToolResponse,
+} from "../execution-environment.ts";
 import { createSessionLife, STATE_OF_PHASE } from "../session/session-life.ts";
-import { createToolGate } from "../session/tool-gate.ts";
+import { createToolGate, type ToolGate } from "../session/tool-gate.ts";
 import { runTool } from "../tool/tool-set.ts";
 import { PROVIDER_TOOLS } from "./provider-tools.ts";
 
@@ -30,89 +39,115 @@ const NO_AGENT = "true";
  * the profile's sync mode says, `destroy` brings the files out and ends it. The profile stands for the base image. A
  * provider knows neither pause nor snapshots.
  */
-export function createProviderEnvironment(options: ProviderEnvironmentOptions): ExecutionEnvironment {
-  const { profile, localRootDir, workspaceId = "", permissions = "approve-all", clock = systemClock } = options;
-  const life = createSessionLife();
-  const gate = createToolGate({ clock, drainTimeoutMs: 0 });
-  let session: ProviderSession | undefined;
-  const capabilities: EnvironmentCapabilities = {
-    snapshots: false,
-    rollback: false,
-    pause: false,
-    lifecycle: true,
-    streamingProgress: true,
-    tierRouting: false,
-    isolation: profile.backend === "local" ? "none" : "provider",
-    maxDurationMs: undefined,
-  };
-  const started = (): ProviderSession => {
-    if (session === undefined) throw new SandboxError("INTERNAL", "a live session has always been started");
-    return session;
-  };
+export const createProviderEnvironment = (options: ProviderEnvironmentOptions): ExecutionEnvironment =>
+  new ProviderEnvironment(options);
 
+class ProviderEnvironment implements ExecutionEnvironment {
+  readonly #options: ProviderEnvironmentOptions;
+  readonly #clock: Clock;
+  readonly #life = createSessionLife();
+  readonly #gate: ToolGate;
+  readonly #capabilities: EnvironmentCapabilities;
+  #session: ProviderSession | undefined;
+
+  constructor(options: ProviderEnvironmentOptions) {
+    const { clock = systemClock, profile } = options;
+    this.#options = options;
+    this.#clock = clock;
+    this.#gate = createToolGate({ clock, drainTimeoutMs: 0 });
+    this.#capabilities = {
+      snapshots: false,
+      rollback: false,
+      pause: false,
+      lifecycle: true,
+      streamingProgress: true,
+      tierRouting: false,
+      isolation: profile.backend === "local" ? "none" : "provider",
+      maxDurationMs: undefined,
+    };
+  }
+
+  async create(config: EnvironmentConfig, call?: EnvironmentCall): Promise<void> {
+    const start = async (signal: AbortSignal): Promise<void> => {
+      const request = toStartRequest(this.#options, config);
+      this.#session = await startSession(this.#options, request, { signal });
+    };
+    await this.#life.create((signal) => asEnvironment(() => start(signal)), call);
+  }
+
+  async pause(): Promise<never> {
+    throw notSupported("pause", "providers do not have it");
+  }
+
+  async resume(): Promise<never> {
+    throw notSupported("pause", "providers do not have it");
+  }
+
+  async destroy(call?: EnvironmentCall): Promise<void> {
+    const stop = async (): Promise<void> => {
+      await this.#gate.settled();
+      await this.#started().stop();
+    };
+    await this.#life.destroy(() => asEnvironment(stop), call);
+  }
+
+  async executeTool(
+    request: ToolRequest,
+    onProgress: (progress: ToolProgress) => void = () => undefined,
+    call?: EnvironmentCall,
+  ): Promise<ToolResponse> {
+    const clock = this.#clock;
+    const run = async (signal: AbortSignal): Promise<ToolResponse> => {
+      const { launcher, toolHost } = this.#started().prepared;
+      const target = { launcher, toolHost, env: this.#options.profile.env, clock };
+      const { timeoutMs } = request;
+      return await runTool(PROVIDER_TOOLS, target, { request, clock, call: { signal, timeoutMs, onProgress } });
+    };
+    return await this.#life.run(
+      "a tool call",
+      (signal) => asEnvironment(() => this.#gate.pass(() => run(signal))),
+      call,
+    );
+  }
+
+  async state(): Promise<EnvironmentState> {
+    return STATE_OF_PHASE[this.#life.phase];
+  }
+
+  capabilities(): EnvironmentCapabilities {
+    return this.#capabilities;
+  }
+
+  async createSnapshot(): Promise<never> {
+    throw notSupported("snapshots", "providers do not have them");
+  }
+
+  async rollback(): Promise<never> {
+    throw notSupported("rollback", "providers do not have it");
+  }
+
+  #started(): ProviderSession {
+    if (this.#session === undefined) throw new SandboxError("INTERNAL", "a live session has always been started");
+    return this.#session;
+  }
+}
+
+function toStartRequest(options: ProviderEnvironmentOptions, config: EnvironmentConfig): StartRequest {
+  const { profile, localRootDir, workspaceId = "", permissions = "approve-all" } = options;
+  parseSessionId(config.sessionId, "sessionId");
+  if (config.baseImage !== undefined && config.baseImage !== "")
+    throw notSupported("baseImage", "the profile decides what a provider's runtime begins as");
+  for (const name of Object.keys(config.options ?? {}))
+    throw invalidArgument(`options.${name}`, "is not known to an environment over a provider");
   return {
-    create: async (config, call) => {
-      await life.create(
-        (signal) =>
-          asEnvironment(async () => {
-            parseSessionId(config.sessionId, "sessionId");
-            if (config.baseImage !== undefined && config.baseImage !== "")
-              throw notSupported("baseImage", "the profile decides what a provider's runtime begins as");
-            for (const name of Object.keys(config.options ?? {}))
-              throw invalidArgument(`options.${name}`, "is not known to an environment over a provider");
-            const request = {
-              sessionId: config.sessionId,
-              workspaceId,
-              localRootDir,
-              localAdditionalDirs: [],
-              sandbox: profile,
-              agentCommand: NO_AGENT,
-              agentEnv: {},
-              permissions,
-              resumeAcpState: "",
-            };
-            session = await startSession(options, request, { signal });
-          }),
-        call,
-      );
-    },
-    pause: async () => {
-      throw notSupported("pause", "providers do not have it");
-    },
-    resume: async () => {
-      throw notSupported("pause", "providers do not have it");
-    },
-    destroy: async (call) => {
-      await life.destroy(
-        () =>
-          asEnvironment(async () => {
-            await gate.settled();
-            await started().stop();
-          }),
-        call,
-      );
-    },
-    executeTool: (request, onProgress = () => undefined, call) =>
-      life.run(
-        "a tool call",
-        (signal) =>
-          asEnvironment(() =>
-            gate.pass(() => {
-              const { launcher, toolHost } = started().prepared;
-              const place = { launcher, toolHost, env: profile.env, clock };
-              const { timeoutMs } = request;
-              return runTool(PROVIDER_TOOLS, place, { request, clock, call: { signal, timeoutMs, onProgress } });
-            }),
-          ),
-        call,
-      ),
-    state: async () => STATE_OF_PHASE[life.phase],
-    capabilities: () => capabilities,
-    createSnapshot: async () => {
-      throw notSupported("snapshots", "providers do not have them");
-    },
-    rollback: async () => {
-      throw notSupported("rollback", "providers do not have it");
-    },
+    sessionId: config.sessionId,
+    workspaceId,
+    localRootDir,
+    localAdditionalDirs: [],
+    sandbox: profile,
+    agentCommand: NO_AGENT,
+    agentEnv: {},
+    permissions,
+    resumeAcpState: "",
   };
 }

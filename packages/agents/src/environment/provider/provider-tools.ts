@@ -11,7 +11,7 @@ import type { ToolCall, ToolSet } from "../tool/tool-set.ts";
 import { type Launched, runLaunched } from "./run-launched.ts";
 
 /** What a provider prepared, as far as tools need it. */
-export interface ProviderPlace {
+export interface ProviderTarget {
   readonly launcher: Launcher;
   readonly toolHost: ToolHost;
   /** The profile's variables. */
@@ -22,11 +22,11 @@ export interface ProviderPlace {
 const MAX_LISTED = 1000;
 
 /** Text files go through the tool host, the rest are commands in the runtime: `bash`, `find` and `grep` have to be there. */
-export const PROVIDER_TOOLS: ToolSet<ProviderPlace> = {
-  bash: async (place, { cmd, cwd, env, timeout_ms: timeoutMs }, call) => {
+export const PROVIDER_TOOLS: ToolSet<ProviderTarget> = {
+  bash: async (target, { cmd, cwd, env, timeout_ms: timeoutMs }, call) => {
     const ms = timeoutMs ?? call.timeoutMs ?? DEFAULT_BASH_TIMEOUT_MS;
     const command = { command: "bash", args: ["-c", cmd], cwd, env };
-    const { stdout, stderr, end } = await launch(place, command, { ...call, timeoutMs: ms });
+    const { stdout, stderr, end } = await launch(target, command, { ...call, timeoutMs: ms });
     return toCommandOutcome([stdout, stderr], end);
   },
   read_file: ({ toolHost }, params, { signal }) =>
@@ -42,25 +42,25 @@ export const PROVIDER_TOOLS: ToolSet<ProviderPlace> = {
       if (text !== undefined) await toolHost.writeTextFile(params.path, text, { signal });
       return outcome;
     }),
-  list_dir: async (place, { path, depth }, call) => {
-    const found = await find(place, ["-maxdepth", String(depth)], { path, call });
+  list_dir: async (target, { path, depth }, call) => {
+    const found = await find(target, ["-maxdepth", String(depth)], { path, call });
     if (found.outcome !== undefined) return found.outcome;
     const lines = found.paths.slice(0, MAX_LISTED);
     return done(lines.length === 0 ? `${path} is empty.` : listed(lines, found.paths.length, ["entry", "entries"]));
   },
-  glob: async (place, { pattern, path, max_results: maxResults }, call) => {
+  glob: async (target, { pattern, path, max_results: maxResults }, call) => {
     const matches = parseGlobPattern(pattern);
-    const found = await find(place, [], { path, call });
+    const found = await find(target, [], { path, call });
     if (found.outcome !== undefined) return found.outcome;
     const paths = found.paths.filter((entry) => matches(entry.replace(/\/$/, "")));
     const base = path === "." ? "" : `${path.replace(/\/$/, "")}/`;
     const shown = paths.slice(0, maxResults).map((entry) => base + entry);
     return done(paths.length === 0 ? "Nothing matches." : listed(shown, paths.length, ["path", "paths"]));
   },
-  grep: async (place, params, call) => {
-    await place.toolHost.resolvePath(params.path, { signal: call.signal });
+  grep: async (target, params, call) => {
+    await target.toolHost.resolvePath(params.path, { signal: call.signal });
     const command = { command: "grep", args: grepArguments(params, params.path), cwd: ".", env: {} };
-    const { stdout, stderr, end } = await launch(place, command, quietly(call));
+    const { stdout, stderr, end } = await launch(target, command, quietly(call));
     return end.kind === "exited"
       ? toMatches({ exitCode: end.exitCode, stdout, stderr }, params.max_results)
       : toCommandOutcome([stderr], end);
@@ -78,7 +78,7 @@ interface Command {
 const ONE_DEEP = { SHLVL: "1" };
 
 async function launch(
-  { launcher, toolHost, env, clock }: ProviderPlace,
+  { launcher, toolHost, env, clock }: ProviderTarget,
   { cwd, ...command }: Command,
   call: ToolCall & { readonly timeoutMs: number },
 ): Promise<Launched> {
@@ -104,14 +104,14 @@ type Found =
 
 /** Everything below a directory, in the order of names; directories end in a slash. Links are not followed. */
 async function find(
-  place: ProviderPlace,
+  target: ProviderTarget,
   args: readonly string[],
   { path, call }: { readonly path: string; readonly call: ToolCall },
 ): Promise<Found> {
   // Directories, a mark that no path can be, and the rest: every find knows as much.
   const script = `find . -mindepth 1 "$@" -type d -print0; printf '/\\0'; find . -mindepth 1 "$@" ! -type d -print0`;
   const command = { command: "bash", args: ["-c", script, "find", ...args], cwd: path, env: {} };
-  const { stdout, stderr, end } = await launch(place, command, quietly(call));
+  const { stdout, stderr, end } = await launch(target, command, quietly(call));
   if (end.kind !== "exited" || end.exitCode !== 0)
     return { outcome: { ...toCommandOutcome([stderr], end), isError: true } };
   const found = stdout.split("\0").map((entry) => entry.replace(/^\.\//, ""));

@@ -45,25 +45,75 @@ const WORDS_OF_PHASE: Readonly<Record<LifePhase, string>> = {
   destroyed: "destroyed",
 };
 
-export function createSessionLife(): SessionLife {
-  let phase: LifePhase = "new";
-  /** Whether the session has been made, also where its end was asked for meanwhile. */
-  let made = false;
-  let ending = new AbortController();
-  let lastTurn: Promise<unknown> = Promise.resolve();
-  let end: Promise<void> | undefined;
+export const createSessionLife = (): SessionLife => new OneSessionLife();
 
-  const takeTurn = async <T>(work: () => Promise<T>): Promise<T> => {
-    const turn = lastTurn.then(work);
-    lastTurn = turn.catch(() => undefined);
+class OneSessionLife implements SessionLife {
+  #phase: LifePhase = "new";
+  /** Whether the session has been made, also if its end was asked for meanwhile. */
+  #made = false;
+  #ending = new AbortController();
+  #lastTurn: Promise<unknown> = Promise.resolve();
+  #end: Promise<void> | undefined;
+
+  get phase(): LifePhase {
+    return this.#phase;
+  }
+
+  async create(make: Work<void>, call: Call = {}): Promise<void> {
+    if (this.#phase !== "new") {
+      const words = WORDS_OF_PHASE[this.#phase];
+      throw new SandboxError("INVALID_STATE", `create: the session of this environment is ${words}`);
+    }
+    this.#phase = "creating";
+    await this.#takeTurn(async () => {
+      try {
+        await this.#work("create", make, call);
+        this.#made = true;
+      } finally {
+        if (this.#phase === "creating") this.#phase = this.#made ? "live" : "new";
+      }
+    });
+    this.#assertLive("create");
+  }
+
+  async inTurn<T>(what: string, doIt: Work<T>, call: Call = {}): Promise<T> {
+    this.#assertLive(what);
+    return await this.#takeTurn(async () => {
+      this.#assertLive(what);
+      return await this.#work(what, doIt, call);
+    });
+  }
+
+  async run<T>(what: string, doIt: Work<T>, call: Call = {}): Promise<T> {
+    this.#assertLive(what);
+    return await this.#work(what, doIt, call);
+  }
+
+  async destroy(remove: () => Promise<void>, call: Call = {}): Promise<void> {
+    if (this.#phase === "destroyed") return;
+    this.#end ??= this.#finish(remove);
+    const end = this.#end;
+    end.catch(() => undefined);
+    try {
+      await (call.signal === undefined ? end : untilAborted(end, call.signal));
+    } catch (thrown) {
+      throw SandboxError.from(thrown);
+    }
+  }
+
+  async #takeTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#lastTurn.then(work);
+    this.#lastTurn = turn.catch(() => undefined);
     return await turn;
-  };
-  const assertLive = (what: string): void => {
-    if (phase !== "live") throw notActive(WORDS_OF_PHASE[phase], what);
-  };
+  }
+
+  #assertLive(what: string): void {
+    if (this.#phase !== "live") throw notActive(WORDS_OF_PHASE[this.#phase], what);
+  }
+
   /** Ends with the caller and with the session, and says which of them it was. */
-  const work = async <T>(what: string, doIt: Work<T>, { signal }: Call): Promise<T> => {
-    const own = ending.signal;
+  async #work<T>(what: string, doIt: Work<T>, { signal }: Call): Promise<T> {
+    const own = this.#ending.signal;
     try {
       own.throwIfAborted();
       signal?.throwIfAborted();
@@ -72,62 +122,22 @@ export function createSessionLife(): SessionLife {
       if (own.aborted && signal?.aborted !== true) throw notActive(WORDS_OF_PHASE.destroying, what);
       throw SandboxError.from(thrown);
     }
-  };
+  }
 
-  const finish = async (remove: () => Promise<void>): Promise<void> => {
-    phase = "destroying";
-    ending.abort(new SandboxError("CANCELLED", "the session is being destroyed"));
+  async #finish(remove: () => Promise<void>): Promise<void> {
+    this.#phase = "destroying";
+    this.#ending.abort(new SandboxError("CANCELLED", "the session is being destroyed"));
     try {
-      await takeTurn(async () => {
-        if (made) await remove();
+      await this.#takeTurn(async () => {
+        if (this.#made) await remove();
       });
-      phase = "destroyed";
+      this.#phase = "destroyed";
     } catch (thrown) {
-      phase = made ? "live" : "new";
-      ending = new AbortController();
+      this.#phase = this.#made ? "live" : "new";
+      this.#ending = new AbortController();
       throw thrown;
     } finally {
-      end = undefined;
+      this.#end = undefined;
     }
-  };
-  return {
-    get phase() {
-      return phase;
-    },
-    create: async (make, call = {}) => {
-      if (phase !== "new")
-        throw new SandboxError("INVALID_STATE", `create: the session of this environment is ${WORDS_OF_PHASE[phase]}`);
-      phase = "creating";
-      await takeTurn(async () => {
-        try {
-          await work("create", make, call);
-          made = true;
-        } finally {
-          if (phase === "creating") phase = made ? "live" : "new";
-        }
-      });
-      assertLive("create");
-    },
-    inTurn: async (what, doIt, call = {}) => {
-      assertLive(what);
-      return await takeTurn(async () => {
-        assertLive(what);
-        return await work(what, doIt, call);
-      });
-    },
-    run: async (what, doIt, call = {}) => {
-      assertLive(what);
-      return await work(what, doIt, call);
-    },
-    destroy: async (remove, call = {}) => {
-      if (phase === "destroyed") return;
-      end ??= finish(remove);
-      end.catch(() => undefined);
-      try {
-        await (call.signal === undefined ? end : untilAborted(end, call.signal));
-      } catch (thrown) {
-        throw SandboxError.from(thrown);
-      }
-    },
-  };
+  }
 }

@@ -10,17 +10,17 @@ export interface ToolCall {
   readonly onProgress: (progress: ToolProgress) => void;
 }
 
-/** The tools of a kind of environment, on a place that it works in. */
-export type ToolSet<Place> = {
-  readonly [Name in ToolName]: (place: Place, params: ToolParams<Name>, call: ToolCall) => Promise<ToolOutcome>;
+/** The tools of a kind of environment, on what it works in. */
+export type ToolSet<Target> = {
+  readonly [Name in ToolName]: (target: Target, params: ToolParams<Name>, call: ToolCall) => Promise<ToolOutcome>;
 };
 
 const isToolName = (name: string): name is ToolName => Object.hasOwn(TOOL_SCHEMAS, name);
 
 /** Runs a tool with checked parameters. */
-export async function runTool<Place>(
-  tools: ToolSet<Place>,
-  place: Place,
+export async function runTool<Target>(
+  tools: ToolSet<Target>,
+  target: Target,
   { request, call, clock }: { readonly request: ToolRequest; readonly call: ToolCall; readonly clock: Clock },
 ): Promise<ToolResponse> {
   const { toolName, toolCallId, params } = request;
@@ -29,9 +29,9 @@ export async function runTool<Place>(
     throw new SandboxError("TOOL_NOT_FOUND", `no tool ${JSON.stringify(toolName)}; there are ${known}`);
   }
   // The schema of the same name has just said what the parameters are.
-  const run = tools[toolName] as (place: Place, params: unknown, call: ToolCall) => Promise<ToolOutcome>;
+  const run = tools[toolName] as (target: Target, params: unknown, call: ToolCall) => Promise<ToolOutcome>;
   const startedMs = clock.monotonicMs();
-  const { content, isError, exitCode, exitReason } = await run(place, checkParams(toolName, params), call);
+  const { content, isError, exitCode, exitReason } = await run(target, checkParams(toolName, params), call);
   return {
     toolCallId,
     content,

@@ -87,14 +87,14 @@ function refuse(
 async function listen(server: Server, { host, port }: Pick<HttpSpec, "host" | "port">): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", (cause) => {
-      const place = `${bracketed(host)}:${String(port)}`;
+      const address = `${bracketed(host)}:${String(port)}`;
       reject(
         hasErrno(cause, "EADDRINUSE")
-          ? new SandboxError("PORT_IN_USE", `another program listens on ${place}`, {
+          ? new SandboxError("PORT_IN_USE", `another program listens on ${address}`, {
               cause,
               metadata: { remedy: "Choose another port with --port, or 0 for any that is free." },
             })
-          : new SandboxError("INVALID_ARGUMENT", `cannot listen on ${place}: ${cause.message}`, { cause }),
+          : new SandboxError("INVALID_ARGUMENT", `cannot listen on ${address}: ${cause.message}`, { cause }),
       );
     });
     server.listen(port, host, resolve);

@@ -18,7 +18,7 @@ export interface SessionTableOptions {
 
 /** The sessions over HTTP, by their `Mcp-Session-Id`. Disposing ends them all. */
 export interface SessionTable extends AsyncDisposable {
-  /** Of a request that belongs to no session yet; undefined where there is no room for another. */
+  /** Of a request that belongs to no session yet; undefined if there is no room for another. */
   begin(): Promise<Entry | undefined>;
   get(sessionId: string): Entry | undefined;
   readonly size: number;
@@ -29,92 +29,127 @@ export interface Entry {
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
 }
 
-interface Session extends Entry {
-  readonly idleSinceMs: () => number | undefined;
-  readonly end: () => Promise<void>;
-}
+export const createSessionTable = (options: SessionTableOptions): SessionTable => new HttpSessions(options);
 
-export function createSessionTable(options: SessionTableOptions): SessionTable {
-  const { createSession, maxSessions, idleMs, clock, onProblem } = options;
-  const sessions = new Map<string, Session>();
-  const endings = new Set<Promise<void>>();
-  const over = new AbortController();
+class HttpSessions implements SessionTable {
+  readonly #options: SessionTableOptions;
+  readonly #sessions = new Map<string, HttpSession>();
+  readonly #endings = new Set<Promise<void>>();
+  readonly #over = new AbortController();
 
-  const begin = async (): Promise<Session> => {
+  constructor(options: SessionTableOptions) {
+    this.#options = options;
+    this.#sweep().catch(() => undefined);
+  }
+
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  get(sessionId: string): Entry | undefined {
+    return this.#sessions.get(sessionId);
+  }
+
+  async begin(): Promise<Entry | undefined> {
+    const { createSession, maxSessions, clock } = this.#options;
+    if (this.#sessions.size >= maxSessions || this.#over.signal.aborted) return undefined;
     const sessionId = randomUUID();
-    const transport = new StreamableHTTPServerTransport({
-      sessionIdGenerator: () => sessionId,
-      maxRequestBodySize: MAX_BODY_BYTES,
+    const entry = new HttpSession(sessionId, {
+      session: createSession(sessionId),
+      clock,
+      onEnd: () => this.#endAside(entry),
+      onEnded: () => this.#sessions.delete(sessionId),
     });
-    const session = createSession(sessionId);
-    let openRequests = 0;
-    let lastUsedMs = clock.monotonicMs();
-    let ending: Promise<void> | undefined;
-    const end = (): Promise<void> => {
-      ending ??= finish();
-      return ending;
-    };
-    const finish = async (): Promise<void> => {
-      sessions.delete(sessionId);
-      await session[Symbol.asyncDispose]();
-    };
-    const entry: Session = {
-      idleSinceMs: () => (openRequests > 0 ? undefined : lastUsedMs),
-      end,
-      handle: async (request, response) => {
-        openRequests += 1;
-        const closed = new Promise<void>((resolve) => response.once("close", resolve));
-        try {
-          await transport.handleRequest(request, response);
-          await closed;
-        } finally {
-          openRequests -= 1;
-          lastUsedMs = clock.monotonicMs();
-          // What did not begin with an initialization has been refused by the transport.
-          if (transport.sessionId === undefined) endAside(entry);
-        }
-      },
-    };
     // It counts from now on, so that many at once cannot get past the bound.
-    sessions.set(sessionId, entry);
-    session.mcp.server.onclose = () => {
-      endAside(entry);
-    };
-    await session.mcp.connect(transport);
+    this.#sessions.set(sessionId, entry);
+    await entry.connect();
     return entry;
-  };
+  }
 
-  const endAside = (session: Session): void => {
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#over.abort();
+    for (const session of this.#sessions.values()) this.#endAside(session);
+    await Promise.all(this.#endings);
+  }
+
+  #endAside(session: HttpSession): void {
     const ending = session
       .end()
       .catch((thrown: unknown) => {
-        onProblem(`a session did not end well: ${String(thrown)}`);
+        this.#options.onProblem(`a session did not end well: ${String(thrown)}`);
       })
-      .finally(() => endings.delete(ending));
-    endings.add(ending);
-  };
+      .finally(() => this.#endings.delete(ending));
+    this.#endings.add(ending);
+  }
 
-  const sweep = async (): Promise<void> => {
+  async #sweep(): Promise<void> {
+    const { clock, idleMs } = this.#options;
     for (;;) {
-      await clock.sleep(idleMs / 4, { signal: over.signal });
+      await clock.sleep(idleMs / 4, { signal: this.#over.signal });
       const nowMs = clock.monotonicMs();
-      for (const session of sessions.values()) {
-        if (nowMs - (session.idleSinceMs() ?? nowMs) >= idleMs) endAside(session);
+      for (const session of this.#sessions.values()) {
+        if (nowMs - (session.idleSinceMs() ?? nowMs) >= idleMs) this.#endAside(session);
       }
     }
-  };
-  void sweep().catch(() => undefined);
+  }
+}
 
-  return {
-    begin: async () => (sessions.size < maxSessions && !over.signal.aborted ? await begin() : undefined),
-    get: (sessionId) => sessions.get(sessionId),
-    get size() {
-      return sessions.size;
-    },
-    [Symbol.asyncDispose]: async () => {
-      over.abort();
-      for (const session of sessions.values()) endAside(session);
-      await Promise.all(endings);
-    },
-  };
+interface HttpSessionParts {
+  readonly session: McpSession;
+  readonly clock: Clock;
+  /** Called if it is to end: its connection closed, or its first request was refused. */
+  readonly onEnd: () => void;
+  /** Called once, before what it holds is disposed of. */
+  readonly onEnded: () => void;
+}
+
+class HttpSession implements Entry {
+  readonly #parts: HttpSessionParts;
+  readonly #transport: StreamableHTTPServerTransport;
+  #openRequests = 0;
+  #lastUsedMs: number;
+  #ending: Promise<void> | undefined;
+
+  constructor(sessionId: string, parts: HttpSessionParts) {
+    this.#parts = parts;
+    this.#lastUsedMs = parts.clock.monotonicMs();
+    this.#transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: () => sessionId,
+      maxRequestBodySize: MAX_BODY_BYTES,
+    });
+    parts.session.mcp.server.onclose = parts.onEnd;
+  }
+
+  async connect(): Promise<void> {
+    await this.#parts.session.mcp.connect(this.#transport);
+  }
+
+  /** Undefined while a request is under way. */
+  idleSinceMs(): number | undefined {
+    return this.#openRequests > 0 ? undefined : this.#lastUsedMs;
+  }
+
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.#openRequests += 1;
+    const closed = new Promise<void>((resolve) => response.once("close", resolve));
+    try {
+      await this.#transport.handleRequest(request, response);
+      await closed;
+    } finally {
+      this.#openRequests -= 1;
+      this.#lastUsedMs = this.#parts.clock.monotonicMs();
+      // What did not begin with an initialization has been refused by the transport.
+      if (this.#transport.sessionId === undefined) this.#parts.onEnd();
+    }
+  }
+
+  end(): Promise<void> {
+    this.#ending ??= this.#finish();
+    return this.#ending;
+  }
+
+  async #finish(): Promise<void> {
+    this.#parts.onEnded();
+    await this.#parts.session[Symbol.asyncDispose]();
+  }
 }

@@ -82,9 +82,9 @@ export const ROLLBACK = defineTool({
     const sandbox = await workspace.current({ signal });
     const target = toTarget(to);
     const { generation, undoSnapshotId } = await sandbox.rollback(target, { idempotencyKey: toolCallId, signal });
-    const place = typeof target === "number" ? `in turn ${String(target)}` : `in ${target}`;
+    const where = typeof target === "number" ? `in turn ${String(target)}` : `in ${target}`;
     return {
-      text: `The files are as they were ${place}. Processes were stopped. \`undo\` takes this back (${undoSnapshotId}).`,
+      text: `The files are as they were ${where}. Processes were stopped. \`undo\` takes this back (${undoSnapshotId}).`,
       facts: { to: target, undoSnapshotId, generation },
     };
   },

@@ -10,7 +10,7 @@ import type { PermissionMode } from "../tool-host/permission.ts";
 import { createLocalToolHost } from "../tool-host/local-tool-host.ts";
 import { CANCEL_GRACE_MS } from "./agent-session.ts";
 import { connectAgent, type ConnectAgentOptions } from "./connect-agent.ts";
-import type { PermissionAnswer } from "./permission-desk.ts";
+import type { PermissionAnswer } from "./agent-permissions.ts";
 import { createScriptedAgent } from "./scripted-agent.suite.ts";
 
 let root: string;
@@ -105,7 +105,7 @@ describe("connectAgent", () => {
     expect(asked).toHaveLength(2);
   });
 
-  it("refuses where nobody can be asked, and everything under deny-all", async () => {
+  it("refuses if there is no `onPermission`, and everything under deny-all", async () => {
     const careful = await connect("approve-reads");
     expect((await careful.session.prompt("work")).text).toBe("Reading. Left alone: no.");
     const { asked, onPermission } = answering("allow-always");
@@ -145,7 +145,7 @@ describe("connectAgent", () => {
     expect((await first).stopReason).toBe("cancelled");
   });
 
-  it("does not wait for ever for an agent that does not hear", async () => {
+  it("waits only for so long for an agent that ignores a cancellation", async () => {
     const clock = createManualClock();
     const { session, connection } = await connect("approve-all", { clock });
     connection.agent.notify = async () => undefined;

@@ -11,12 +11,12 @@ import { createDeadline, systemClock } from "@turnbox/client/internal";
 import type { Handle } from "../launch/launcher.ts";
 import { orAborted } from "../launch/stop-gently.ts";
 import type { ToolHost } from "../tool-host/tool-host.ts";
-import { agentFailure } from "./agent-failure.ts";
-import { type AgentSession, createAgentSession } from "./agent-session.ts";
+import { type AgentSession, createAgentSession, type Turn } from "./agent-session.ts";
 import { given } from "./given.ts";
-import { type AskPermission, createPermissionDesk } from "./permission-desk.ts";
+import { type AskPermission, createAgentPermissions } from "./agent-permissions.ts";
 import { serveTools } from "./serve-tools.ts";
-import { createTurns } from "./turns.ts";
+import type { Acp } from "./acp.ts";
+import { fromRequestError } from "./request-error.ts";
 
 /** An agent's process, and who serves its requests. */
 export interface ConnectAgentOptions extends CallOptions {
@@ -62,18 +62,18 @@ export async function connectAgent(options: ConnectAgentOptions): Promise<AgentC
   const acp = await import("@agentclientprotocol/sdk");
   const { methods, PROTOCOL_VERSION } = acp;
   const turns = createTurns();
-  const desk = createPermissionDesk(toolHost, options.onPermission);
+  const permissions = createAgentPermissions(toolHost, options.onPermission);
   const app = acp.client({ name: clientInfo?.name ?? "turnbox" });
   // The first handler: it runs as a message is read, and so before the answer that ends the turn.
   app.onNotification(methods.client.session.update, ({ params }) => {
-    turns.hear(params);
+    turns.receive(params);
     try {
       options.onUpdate?.(params);
     } catch {
       // The listener's own affair: the turn goes on.
     }
   });
-  serveTools(app, { acp, toolHost, desk, turnSignal: turns.signalOf });
+  serveTools(app, { acp, toolHost, permissions, turnSignal: turns.signalOf });
   const connection = app.connect(acp.ndJsonStream(handle.stdin, handle.stdout));
   const { agent } = connection;
   const toFailure = (thrown: unknown, signal: AbortSignal | undefined): Promise<SandboxError> =>
@@ -114,10 +114,68 @@ export async function connectAgent(options: ConnectAgentOptions): Promise<AgentC
       const additional = additionalDirs.length === 0 ? {} : { additionalDirectories: [...additionalDirs] };
       const request: NewSessionRequest = { cwd, mcpServers: [...mcpServers], ...additional };
       const { sessionId } = await start(() => agent.request(methods.agent.session.new, request), call);
-      const beginTurn = (id: string) => turns.begin(id, () => desk.endTurn(id));
+      const beginTurn = (id: string) => turns.begin(id, () => permissions.endTurn(id));
       return createAgentSession(sessionId, { methods: methods.agent, agent, clock, beginTurn, toFailure });
     },
     close: () => connection.close(),
     [Symbol.asyncDispose]: async () => connection.close(),
+  };
+}
+
+/** How much of an agent's last words goes into a message. */
+const LAST_WORDS_CHARS = 2000;
+/** How long the end of an agent whose output has ended is waited for. */
+const END_MS = 1000;
+
+/** Why a request to an agent failed: it refused, the caller gave up, or it is gone. */
+async function agentFailure(
+  thrown: unknown,
+  deps: { readonly acp: Acp; readonly handle: Handle; readonly clock: Clock; readonly signal: AbortSignal | undefined },
+): Promise<SandboxError> {
+  const { acp, handle, clock, signal } = deps;
+  if (thrown instanceof SandboxError) return thrown;
+  if (signal?.aborted === true) return SandboxError.from(signal.reason);
+  const refusal = fromRequestError(acp, thrown);
+  if (refusal !== undefined) return refusal;
+  using deadline = createDeadline({ clock, ms: END_MS });
+  const how = await handle.wait({ signal: deadline.signal }).then(
+    ({ exitCode, signal: name, reason }) => `ended (${name ?? reason ?? `exit code ${exitCode ?? "unknown"}`})`,
+    () => "closed its output",
+  );
+  const words = (await handle.stderr().catch(() => "")).trim().slice(-LAST_WORDS_CHARS);
+  const message = `the agent ${how} before its answer${words === "" ? "" : `: ${words}`}`;
+  return new SandboxError("OUTCOME_UNKNOWN", message, { cause: thrown });
+}
+
+/** The turns that run, one for a session at most. */
+interface Turns {
+  begin(sessionId: string, onEnd: () => void): Turn;
+  receive(notification: SessionNotification): void;
+  /** Ends when the session's turn is cancelled or over; undefined where none runs. */
+  signalOf(sessionId: string): AbortSignal | undefined;
+}
+
+function createTurns(): Turns {
+  const running = new Map<string, { readonly over: AbortController; text: string }>();
+  return {
+    begin: (sessionId, onEnd) => {
+      const turn = { over: new AbortController(), text: "" };
+      running.set(sessionId, turn);
+      return {
+        text: () => turn.text,
+        cancel: () => turn.over.abort(),
+        end: () => {
+          running.delete(sessionId);
+          turn.over.abort();
+          onEnd();
+        },
+      };
+    },
+    receive: ({ sessionId, update }) => {
+      const turn = running.get(sessionId);
+      if (turn === undefined || update.sessionUpdate !== "agent_message_chunk") return;
+      if (update.content.type === "text") turn.text += update.content.text;
+    },
+    signalOf: (sessionId) => running.get(sessionId)?.over.signal,
   };
 }

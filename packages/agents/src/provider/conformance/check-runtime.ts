@@ -1,10 +1,9 @@
 import { hasReason } from "@turnbox/client";
 import type { Prepared, ProviderCall, SyncOptions } from "../provider.ts";
-import { parseRecord, formatRecord } from "../state/record-json.ts";
+import { formatRecord, parseRecord } from "../state/record-json.ts";
 import { toStoredProfile } from "../state/session-record.ts";
 import { type CheckContext, SECRET } from "./check-context.ts";
 import { expectThat, NotApplicable } from "./check-run.ts";
-import { runProgram } from "./run-program.ts";
 
 /** What a runtime is and does between its making and its end; undefined where there is none. */
 export async function checkRuntime(context: CheckContext, call: ProviderCall): Promise<Prepared | undefined> {
@@ -115,4 +114,24 @@ async function assertPolicyKept(
   } catch (thrown) {
     if (!hasReason(thrown, "CAPABILITY_NOT_SUPPORTED")) throw thrown;
   }
+}
+
+const DEADLINE_MS = 30_000;
+
+/** Runs a shell script in the runtime, as an agent is run, and answers with what it wrote. */
+async function runProgram(
+  { launcher, launch }: Prepared,
+  { script, input }: { readonly script: string; readonly input: string },
+): Promise<{ readonly output: string; readonly exitCode: number | undefined }> {
+  const call = { signal: AbortSignal.timeout(DEADLINE_MS) };
+  await using handle = await launcher.launch({ ...launch, command: "sh", args: ["-c", script] }, call);
+  const output = new Response(handle.stdout).text();
+  const writer = handle.stdin.getWriter();
+  // One that has ended does not read; its exit says how it went.
+  await writer
+    .write(Buffer.from(input))
+    .then(() => writer.close())
+    .catch(() => undefined);
+  const { exitCode } = await handle.wait(call);
+  return { output: await output, exitCode };
 }

@@ -11,7 +11,7 @@ import {
 import { createDirectorySandbox } from "../launch/directory-sandbox.suite.ts";
 import { createExcludes } from "../sync/excludes.ts";
 import { packTree } from "../sync/pack-tree.ts";
-import { createTally } from "../sync/tally.ts";
+import { createSyncCounter } from "../sync/sync-counter.ts";
 import { unpackTree } from "../sync/unpack-tree.ts";
 import type { SandboxSource } from "../turnbox/sandbox-source.ts";
 
@@ -116,9 +116,9 @@ function handleOf(turnbox: DirectoryTurnbox, id: string): Sandbox {
       ...files,
       makeDirectory: (path: string) => mkdir(path, { recursive: true }),
       upload: async (path: string, archive: AsyncIterable<Uint8Array>) => {
-        await unpackTree(archive, { root: path, excludes: EVERYTHING, tally: createTally() });
+        await unpackTree(archive, { root: path, excludes: EVERYTHING, counter: createSyncCounter() });
       },
-      download: (path: string) => packTree({ root: path, excludes: EVERYTHING, tally: createTally() }),
+      download: (path: string) => packTree({ root: path, excludes: EVERYTHING, counter: createSyncCounter() }),
     },
     network: {
       update: async (policy: SandboxNetworkPolicy) => {

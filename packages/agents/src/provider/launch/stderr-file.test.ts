@@ -32,14 +32,14 @@ function newFile(content: string) {
   };
 }
 
-it("is told from the file, and from memory when the file has gone", async () => {
+it("comes from the file, and from memory when the file has gone", async () => {
   const { stderr, isThere } = newFile("words\n");
   expect(await stderr.tail()).toBe("words\n");
   await stderr.settle();
   expect([await stderr.tail(), isThere()]).toEqual(["words\n", false]);
 });
 
-it("is told to who was reading the file when it went", async () => {
+it("comes from memory for a reader of the file when it went", async () => {
   const { stderr, holdNextRead, isThere } = newFile("last words\n");
   const goOn = holdNextRead();
   const reading = stderr.tail();

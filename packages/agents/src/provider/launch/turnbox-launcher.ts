@@ -1,11 +1,17 @@
-import { type Clock, type ProcessInfo, SandboxError, type SandboxFiles, type SandboxProcesses } from "@turnbox/client";
+import {
+  type Clock,
+  type ProcessInfo,
+  SandboxError,
+  type SandboxFiles,
+  type SandboxProcess,
+  type SandboxProcesses,
+} from "@turnbox/client";
 import { randomToken, systemClock } from "@turnbox/client/internal";
 import { launchEnvironment } from "./launch-environment.ts";
-import type { Handle, LaunchExit, Launcher } from "./launcher.ts";
+import type { Handle, Launcher, LaunchExit } from "./launcher.ts";
 import { createStderrFile } from "./stderr-file.ts";
 import { signalName } from "./signal-name.ts";
 import { orAborted, stopGently } from "./stop-gently.ts";
-import { inputOf, outputOf } from "./turnbox-stdio.ts";
 
 /** What a launcher needs of a sandbox. */
 export interface LaunchingSandbox {
@@ -87,3 +93,33 @@ function goneIsEnded(thrown: unknown): void {
   const isGone = /^(PROCESS|SESSION|SANDBOX)_(NOT_FOUND|LOST|DESTROYING)$/.test(reason);
   if (!isGone) throw thrown;
 }
+
+/** A process's input. Each write is over when the host has accepted it, whatever happens to connections meanwhile. */
+function inputOf(process: SandboxProcess, signal: AbortSignal): WritableStream<Uint8Array> {
+  const closeInput = () => process.closeInput({ signal });
+  return new WritableStream<Uint8Array>({
+    write: (data) => process.write(data, { signal }),
+    close: closeInput,
+    abort: closeInput,
+  });
+}
+
+/** A process's output from its first byte on. A gap breaks it: what reads it cannot tell where a message begins. */
+function outputOf(process: SandboxProcess, signal: AbortSignal): ReadableStream<Uint8Array> {
+  const cancelled = new AbortController();
+  const output = process.output({ signal: AbortSignal.any([signal, cancelled.signal]) })[Symbol.asyncIterator]();
+  return new ReadableStream<Uint8Array>({
+    pull: async (controller) => {
+      const next = await output.next();
+      if (next.done === true) controller.close();
+      else if (next.value.droppedBytes > 0) throw lost(next.value.droppedBytes);
+      else controller.enqueue(next.value.data);
+    },
+    cancel: (reason) => {
+      cancelled.abort(reason);
+    },
+  });
+}
+
+const lost = (bytes: number): SandboxError =>
+  new SandboxError("OUTCOME_UNKNOWN", `${bytes} bytes of output were dropped before they were read`);

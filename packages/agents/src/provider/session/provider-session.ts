@@ -7,7 +7,7 @@ import { CLEANUP_MS, endRuntime, type SessionOptions } from "./session-options.t
 
 /** How a session is stopped. */
 export interface StopOptions extends ProviderCall {
-  /** `crash` brings out what it can and goes on whatever fails; `stop` keeps a runtime whose files it could not get. */
+  /** `crash` brings out what it can and goes on in spite of failures; `stop` keeps a runtime whose files it could not get. */
   readonly reason?: "stop" | "crash";
 }
 
@@ -17,7 +17,7 @@ export interface Stopped {
   readonly state: SessionState;
 }
 
-/** A session with a runtime. Its owner stops it; turns are told where the profile syncs them. */
+/** A session with a runtime. Its owner stops it, and calls `beginTurn` and `endTurn` if the profile syncs turns. */
 export interface ProviderSession {
   readonly prepared: Prepared;
   readonly record: SessionRecord;
@@ -36,89 +36,111 @@ export interface SessionParts {
   readonly record: SessionRecord;
 }
 
-/** `fill` brings the workspace in, once, before the agent is launched; where that fails, the runtime goes again. */
-export function createProviderSession(
+/** `fill` brings the workspace in, once, before the agent is launched; if that fails, the runtime goes again. */
+export const createProviderSession = (
   parts: SessionParts,
-): ProviderSession & { fill(call: ProviderCall): Promise<void> } {
-  const { options, provider, prepared } = parts;
-  const { clock = systemClock, store, onWarning } = options;
-  const { excludePatterns } = parts.record;
-  const { syncMode } = parts.record.sandbox;
-  let record = parts.record;
-  let stopped: Promise<Stopped> | undefined;
+): ProviderSession & { fill(call: ProviderCall): Promise<void> } => new RuntimeSession(parts);
 
-  const save = async (status: SessionStatus, state: SessionState, call: ProviderCall): Promise<void> => {
-    record = { ...record, status, state, updatedAt: new Date(clock.nowMs()) };
-    await store.save(record, call);
-  };
-  const warn = (message: string): void => onWarning?.({ sessionId: record.sessionId, message });
-  const sync = async (
-    to: "runtime" | "workspace",
-    reason: SyncReason,
-    { signal }: ProviderCall,
-  ): Promise<SyncResult> => {
+class RuntimeSession implements ProviderSession {
+  readonly prepared: Prepared;
+  readonly #options: SessionOptions;
+  readonly #provider: Provider;
+  #record: SessionRecord;
+  #stopped: Promise<Stopped> | undefined;
+
+  constructor({ options, provider, prepared, record }: SessionParts) {
+    this.prepared = prepared;
+    this.#options = options;
+    this.#provider = provider;
+    this.#record = record;
+  }
+
+  get record(): SessionRecord {
+    return this.#record;
+  }
+
+  async fill(call: ProviderCall): Promise<void> {
+    await this.#save("starting", this.#record.state, call);
+    for (const warning of this.prepared.warnings) this.#warn(warning);
+    if (this.#syncMode !== "none")
+      await this.#sync("runtime", "start", call).catch((thrown: unknown) => this.#undoStart(thrown));
+    await this.#save("active", this.#record.state, call);
+  }
+
+  async beginTurn(call: ProviderCall = {}): Promise<SyncResult> {
+    return await this.#syncTurn("runtime", call);
+  }
+
+  async endTurn(call: ProviderCall = {}): Promise<SyncResult> {
+    return await this.#syncTurn("workspace", call);
+  }
+
+  stop(call: StopOptions = {}): Promise<Stopped> {
+    this.#stopped ??= this.#stop(call);
+    // What failed may be tried again.
+    this.#stopped.catch(() => (this.#stopped = undefined));
+    return this.#stopped;
+  }
+
+  get #syncMode(): SessionRecord["sandbox"]["syncMode"] {
+    return this.#record.sandbox.syncMode;
+  }
+
+  async #save(status: SessionStatus, state: SessionState, call: ProviderCall): Promise<void> {
+    const { clock = systemClock, store } = this.#options;
+    this.#record = { ...this.#record, status, state, updatedAt: new Date(clock.nowMs()) };
+    await store.save(this.#record, call);
+  }
+
+  #warn(message: string): void {
+    this.#options.onWarning?.({ sessionId: this.#record.sessionId, message });
+  }
+
+  async #sync(to: "runtime" | "workspace", reason: SyncReason, { signal }: ProviderCall): Promise<SyncResult> {
+    const { state, excludePatterns } = this.#record;
     const wanted = { reason, excludePatterns, ...(signal === undefined ? {} : { signal }) };
     const result =
       to === "runtime"
-        ? await provider.syncToRuntime(record.state, wanted)
-        : await provider.syncFromRuntime(record.state, wanted);
-    for (const error of result.errors) warn(error);
+        ? await this.#provider.syncToRuntime(state, wanted)
+        : await this.#provider.syncFromRuntime(state, wanted);
+    for (const error of result.errors) this.#warn(error);
     return result;
-  };
-  const syncTurn = async (to: "runtime" | "workspace", call: ProviderCall): Promise<SyncResult> =>
-    syncMode === "turn-bidirectional" ? await sync(to, "turn", call) : NOTHING_SYNCED;
+  }
 
-  const bringOut = async (reason: "stop" | "crash", call: ProviderCall): Promise<SyncResult> => {
-    if (syncMode === "none") return NOTHING_SYNCED;
+  async #syncTurn(to: "runtime" | "workspace", call: ProviderCall): Promise<SyncResult> {
+    return this.#syncMode === "turn-bidirectional" ? await this.#sync(to, "turn", call) : NOTHING_SYNCED;
+  }
+
+  async #stop({ reason = "stop", ...call }: StopOptions): Promise<Stopped> {
+    await this.#save("stopping", this.#record.state, call);
+    await this.prepared.toolHost[Symbol.asyncDispose]();
+    const result = await this.#bringOut(reason, call);
+    const state = await endRuntime(this.#provider, this.#record, call);
+    await this.#save("stopped", state, call);
+    return { sync: result, state };
+  }
+
+  async #bringOut(reason: "stop" | "crash", call: ProviderCall): Promise<SyncResult> {
+    if (this.#syncMode === "none") return NOTHING_SYNCED;
     try {
-      return await sync("workspace", reason, call);
+      return await this.#sync("workspace", reason, call);
     } catch (thrown) {
       const failure = SandboxError.from(thrown);
       if (reason === "stop") {
-        await save("crashed", record.state, { signal: AbortSignal.timeout(CLEANUP_MS) });
+        await this.#save("crashed", this.#record.state, { signal: AbortSignal.timeout(CLEANUP_MS) });
         throw failure;
       }
-      warn(`the files of the crashed session did not come out whole: ${failure.message}`);
+      this.#warn(`the files of the crashed session did not come out whole: ${failure.message}`);
       return { ...NOTHING_SYNCED, errors: [failure.message] };
     }
-  };
+  }
 
-  const stop = async ({ reason = "stop", ...call }: StopOptions): Promise<Stopped> => {
-    await save("stopping", record.state, call);
-    await prepared.toolHost[Symbol.asyncDispose]();
-    const result = await bringOut(reason, call);
-    const state = await endRuntime(provider, record, call);
-    await save("stopped", state, call);
-    return { sync: result, state };
-  };
-
-  return {
-    prepared,
-    get record() {
-      return record;
-    },
-    fill: async (call) => {
-      await save("starting", record.state, call);
-      for (const warning of prepared.warnings) warn(warning);
-      if (syncMode !== "none") await sync("runtime", "start", call).catch(undoStart);
-      await save("active", record.state, call);
-    },
-    beginTurn: (call = {}) => syncTurn("runtime", call),
-    endTurn: (call = {}) => syncTurn("workspace", call),
-    stop: (call = {}) => {
-      stopped ??= stop(call);
-      // What failed may be tried again.
-      stopped.catch(() => (stopped = undefined));
-      return stopped;
-    },
-  };
-
-  async function undoStart(thrown: unknown): Promise<never> {
+  async #undoStart(thrown: unknown): Promise<never> {
     const call = { signal: AbortSignal.timeout(CLEANUP_MS) };
     try {
-      await save("stopped", await endRuntime(provider, record, call), call);
+      await this.#save("stopped", await endRuntime(this.#provider, this.#record, call), call);
     } catch (failure) {
-      warn(`the runtime is left behind: ${SandboxError.from(failure).message}`);
+      this.#warn(`the runtime is left behind: ${SandboxError.from(failure).message}`);
     }
     throw SandboxError.from(thrown);
   }

@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { createExcludes } from "./excludes.ts";
 import { packTree } from "./pack-tree.ts";
-import { createTally } from "./tally.ts";
+import { createSyncCounter } from "./sync-counter.ts";
 import { collect, createTreeFixture, type TreeFixture } from "./tree-fixture.suite.ts";
 import { unpackTree } from "./unpack-tree.ts";
 
@@ -30,18 +30,18 @@ afterEach(() => {
   to[Symbol.dispose]();
 });
 
-const pack = (patterns: readonly string[] = [], tally = createTally()) => ({
-  tally,
-  archive: packTree({ root: from.root, excludes: createExcludes("to_runtime", patterns), tally }),
+const pack = (patterns: readonly string[] = [], counter = createSyncCounter()) => ({
+  counter,
+  archive: packTree({ root: from.root, excludes: createExcludes("to_runtime", patterns), counter }),
 });
 const unpackTo = async (archive: AsyncIterable<Uint8Array>, patterns?: readonly string[]) => {
-  const tally = createTally();
-  await unpackTree(archive, { root: to.root, excludes: createExcludes("to_runtime", patterns), tally });
-  return tally.result();
+  const counter = createSyncCounter();
+  await unpackTree(archive, { root: to.root, excludes: createExcludes("to_runtime", patterns), counter });
+  return counter.result();
 };
 const copy = async (patterns?: readonly string[]) => {
-  const { archive, tally } = pack(patterns);
-  return { received: await unpackTo(archive, patterns), sent: tally.result() };
+  const { archive, counter } = pack(patterns);
+  return { received: await unpackTo(archive, patterns), sent: counter.result() };
 };
 
 describe("packing a workspace", () => {
@@ -115,7 +115,7 @@ describe("packing a workspace", () => {
 
   it("ends beyond its limits", async () => {
     writeFileSync(join(from.root, "a"), "four");
-    await expect(collect(pack([], createTally({ maxBytes: 3 })).archive)).rejects.toMatchObject({
+    await expect(collect(pack([], createSyncCounter({ maxBytes: 3 })).archive)).rejects.toMatchObject({
       reason: "QUOTA_EXCEEDED",
     });
   });

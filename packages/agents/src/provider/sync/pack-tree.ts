@@ -15,7 +15,7 @@ import { hasErrno } from "@turnbox/client/internal";
 import { archiveHeader, END_OF_ARCHIVE, paddingOf } from "./archive-header.ts";
 import type { Excludes } from "./excludes.ts";
 import { type Anchor, type HeldDirectory, holdDirectory } from "./held-directory.ts";
-import type { Tally } from "./tally.ts";
+import type { SyncCounter } from "./sync-counter.ts";
 
 /** Opening a FIFO does not wait, a link is not followed. */
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -30,7 +30,7 @@ export interface PackOptions {
   readonly root: string;
   readonly excludes: Excludes;
   /** Told of each file, and of what was left out. */
-  readonly tally: Tally;
+  readonly counter: SyncCounter;
   readonly signal?: AbortSignal | undefined;
   readonly anchor?: Anchor;
 }
@@ -61,7 +61,7 @@ function* packDirectory(held: HeldDirectory, prefix: string, options: PackOption
     const path = prefix + name;
     if (options.excludes.covers(path)) continue;
     if (name.includes("\ufffd")) {
-      options.tally.refuse(`${JSON.stringify(path)} is not taken over: its name is no UTF-8`);
+      options.counter.refuse(`${JSON.stringify(path)} is not taken over: its name is no UTF-8`);
       continue;
     }
     try {
@@ -69,7 +69,7 @@ function* packDirectory(held: HeldDirectory, prefix: string, options: PackOption
     } catch (thrown) {
       if (hasErrno(thrown, ...CHANGED)) continue;
       if (!hasErrno(thrown, "EACCES", "EPERM")) throw thrown;
-      options.tally.refuse(`${JSON.stringify(path)} is not taken over: it may not be read`);
+      options.counter.refuse(`${JSON.stringify(path)} is not taken over: it may not be read`);
     }
   }
 }
@@ -80,32 +80,32 @@ interface Named {
 }
 
 function* packEntry(held: HeldDirectory, { name, path }: Named, options: PackOptions): Generator<Buffer> {
-  const { tally } = options;
+  const { counter } = options;
   const stats = lstatSync(held.at(name));
   if (stats.isDirectory()) {
     using inner = held.enter(name);
-    tally.claim(0);
+    counter.claim(0);
     yield archiveHeader({ path: `${path}/`, type: "Directory", stats });
     yield* packDirectory(inner, `${path}/`, options);
   } else if (stats.isSymbolicLink()) {
     const linkpath = readlinkSync(held.at(name));
-    tally.claim(0);
+    counter.claim(0);
     yield archiveHeader({ path, type: "SymbolicLink", stats, linkpath });
-    tally.add(0);
+    counter.add(0);
   } else if (stats.isFile()) {
     yield* packFile(held.at(name), path, options);
-  } else tally.refuse(`${JSON.stringify(path)} is not taken over: it is neither file, directory nor link`);
+  } else counter.refuse(`${JSON.stringify(path)} is not taken over: it is neither file, directory nor link`);
 }
 
-function* packFile(at: string, path: string, { tally }: PackOptions): Generator<Buffer> {
+function* packFile(at: string, path: string, { counter }: PackOptions): Generator<Buffer> {
   const descriptor = openSync(at, READ);
   try {
     const stats = fstatSync(descriptor);
     if (!stats.isFile()) return;
-    tally.claim(stats.size);
+    counter.claim(stats.size);
     yield archiveHeader({ path, type: "File", stats, size: stats.size });
     yield* contentOf(descriptor, stats);
-    tally.add(stats.size);
+    counter.add(stats.size);
   } finally {
     closeSync(descriptor);
   }

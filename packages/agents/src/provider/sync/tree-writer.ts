@@ -64,7 +64,7 @@ export function createTreeWriter(root: string, anchor?: Anchor): TreeWriter {
       assertTargetInside(names, target);
       const draft = draftName();
       symlinkSync(target, parent.at(draft));
-      place(parent, draft, names);
+      moveDraft(parent, draft, names);
     },
     [Symbol.dispose]: () => {
       top[Symbol.dispose]();
@@ -83,7 +83,7 @@ function createDraft(parent: HeldDirectory, names: readonly string[]): FileDraft
     finish: ({ mode, modifiedAt }) => {
       fchmodSync(descriptor, mode & PERMISSIONS);
       if (modifiedAt !== undefined) futimesSync(descriptor, modifiedAt, modifiedAt);
-      place(parent, draft, names);
+      moveDraft(parent, draft, names);
       isPlaced = true;
     },
     [Symbol.dispose]: () => {
@@ -115,7 +115,7 @@ function removeDraft(parent: HeldDirectory, draft: string): void {
 }
 
 /** Moves a draft to its name. */
-function place(parent: HeldDirectory, draft: string, names: readonly string[]): void {
+function moveDraft(parent: HeldDirectory, draft: string, names: readonly string[]): void {
   const name = names.at(-1) ?? "";
   try {
     renameSync(parent.at(draft), parent.at(name));

@@ -14,7 +14,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { Pax } from "tar";
 import { createExcludes } from "./excludes.ts";
 import type { Anchor } from "./held-directory.ts";
-import { createTally, type SyncLimits } from "./tally.ts";
+import { createSyncCounter, type SyncLimits } from "./sync-counter.ts";
 import {
   collect,
   craft,
@@ -39,9 +39,9 @@ afterEach(() => {
 
 const excludes = createExcludes("from_runtime");
 const unpack = async (archive: AsyncIterable<Uint8Array>, limits: SyncLimits = {}, anchor?: Anchor) => {
-  const tally = createTally(limits);
-  await unpackTree(archive, { root: fixture.root, excludes, tally, ...(anchor === undefined ? {} : { anchor }) });
-  return tally.result();
+  const counter = createSyncCounter(limits);
+  await unpackTree(archive, { root: fixture.root, excludes, counter, ...(anchor === undefined ? {} : { anchor }) });
+  return counter.result();
 };
 const unpackCrafted = (...entries: readonly CraftedEntry[]) => unpack(pieces(craft(...entries)));
 const read = (path: string): string => readFileSync(join(fixture.root, path), "utf8");
@@ -194,7 +194,7 @@ describe("unpacking a runtime's files", () => {
     expect(readdirSync(fixture.root)).toEqual([]);
   });
 
-  it("stops when it is told to, and takes its draft away", async () => {
+  it("stops when its signal is aborted, and takes its draft away", async () => {
     const controller = new AbortController();
     const archive = craft({ path: "x", text: "x".repeat(5000) });
     async function* stopping(): AsyncGenerator<Uint8Array> {
@@ -205,7 +205,7 @@ describe("unpacking a runtime's files", () => {
     const work = unpackTree(stopping(), {
       root: fixture.root,
       excludes,
-      tally: createTally(),
+      counter: createSyncCounter(),
       signal: controller.signal,
     });
     await expect(work).rejects.toMatchObject({ name: "AbortError" });

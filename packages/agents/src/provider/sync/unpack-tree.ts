@@ -4,7 +4,7 @@ import { Parser, type ReadEntry } from "tar";
 import { parseEntryPath, refusedEntry } from "./entry-path.ts";
 import type { Excludes } from "./excludes.ts";
 import type { Anchor } from "./held-directory.ts";
-import type { Tally } from "./tally.ts";
+import type { SyncCounter } from "./sync-counter.ts";
 import { createTreeWriter, type FileDraft, type TreeWriter } from "./tree-writer.ts";
 
 /** Where an archive is unpacked to. */
@@ -13,7 +13,7 @@ export interface UnpackOptions {
   readonly root: string;
   readonly excludes: Excludes;
   /** Told of each file, and of what was left out; it has the limits. */
-  readonly tally: Tally;
+  readonly counter: SyncCounter;
   readonly signal?: AbortSignal;
   readonly anchor?: Anchor;
 }
@@ -26,13 +26,13 @@ const USUAL_MODE = 0o644;
 
 /**
  * Unpacks somebody else's tar archive below a directory. Entries that must not be taken over are left out and told to
- * the tally: absolute paths, `..`, ways through links, links that point out, hard links, devices, names that cannot be
+ * the counter: absolute paths, `..`, ways through links, links that point out, hard links, devices, names that cannot be
  * shown. An archive that is damaged or beyond the limits is refused where that is met; what came before stays.
  */
 export async function unpackTree(archive: AsyncIterable<Uint8Array>, options: UnpackOptions): Promise<void> {
-  const { root, excludes, tally, signal, anchor } = options;
+  const { root, excludes, counter, signal, anchor } = options;
   using writer = createTreeWriter(root, anchor);
-  using state = createState(tally);
+  using state = createState(counter);
   const parser = new Parser({
     strict: true,
     maxMetaEntrySize: MAX_META_BYTES,
@@ -60,7 +60,7 @@ export async function unpackTree(archive: AsyncIterable<Uint8Array>, options: Un
 }
 
 interface State extends Disposable {
-  readonly tally: Tally;
+  readonly counter: SyncCounter;
   /** The file that is being written. */
   draft: FileDraft | undefined;
   fail(failure: unknown): void;
@@ -69,10 +69,10 @@ interface State extends Disposable {
   readonly hasFailed: boolean;
 }
 
-function createState(tally: Tally): State {
+function createState(counter: SyncCounter): State {
   let failure: unknown;
   return {
-    tally,
+    counter,
     draft: undefined,
     fail: (thrown) => {
       failure ??= thrown;
@@ -104,11 +104,11 @@ function takeEntry(entry: ReadEntry, { writer, excludes, state }: Taking): void 
     } catch (thrown) {
       state[Symbol.dispose]();
       if (!isOfTheEntry(thrown)) state.fail(thrown);
-      else state.tally.refuse(entryMessage(entry.path, thrown));
+      else state.counter.refuse(entryMessage(entry.path, thrown));
     }
   };
   attempt(() => {
-    state.tally.claim(entry.size);
+    state.counter.claim(entry.size);
     state.draft = begin(entry, { writer, excludes, state });
   });
   entry.on("data", (bytes) => {
@@ -121,7 +121,7 @@ function takeEntry(entry: ReadEntry, { writer, excludes, state }: Taking): void 
       if (state.draft === undefined) return;
       state.draft.finish({ mode: entry.mode ?? USUAL_MODE, modifiedAt: entry.mtime });
       state[Symbol.dispose]();
-      state.tally.add(entry.size);
+      state.counter.add(entry.size);
     });
   });
 }
@@ -142,7 +142,7 @@ function begin(entry: ReadEntry, { writer, excludes, state }: Taking): FileDraft
       return writer.file(names);
     case "SymbolicLink":
       writer.symlink(names, entry.linkpath ?? "");
-      state.tally.add(0);
+      state.counter.add(0);
       return undefined;
     default:
       throw refusedEntry(entry.path, `it is a ${entry.type}; only files, directories and links are`);

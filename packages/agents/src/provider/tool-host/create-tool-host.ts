@@ -15,8 +15,8 @@ export interface ToolHostOptions {
   readonly permissions?: PermissionMode;
 }
 
-/** The place that a tool host works in. Paths are absolute and resolved. */
-export interface ToolPlace {
+/** What a tool host works in. Paths are absolute and resolved. */
+export interface ToolTarget {
   /** What the link at a path says; undefined where there is none or nothing. */
   readLink(path: string, options: CallOptions): Promise<string | undefined>;
   /** Follows no link at the end. */
@@ -26,14 +26,14 @@ export interface ToolPlace {
   readonly startCommand: StartCommand;
 }
 
-export function createToolHost(place: ToolPlace, options: ToolHostOptions): ToolHost {
+export function createToolHost(target: ToolTarget, options: ToolHostOptions): ToolHost {
   const { root, additionalDirs = [], permissions = DEFAULT_PERMISSION_MODE } = options;
-  const terminals = createTerminals(place.startCommand);
+  const terminals = createTerminals(target.startCommand);
 
   const resolvePath: ToolHost["resolvePath"] = async (path, call = {}) => {
     const seen = new Map<string, Promise<string | undefined>>();
     const readLink = (at: string) => {
-      const reading = seen.get(at) ?? place.readLink(at, call);
+      const reading = seen.get(at) ?? target.readLink(at, call);
       seen.set(at, reading);
       return reading;
     };
@@ -60,10 +60,10 @@ export function createToolHost(place: ToolPlace, options: ToolHostOptions): Tool
     resolvePath,
     readTextFile: async (path, { line, limit, ...call } = {}) => {
       const range = { ...(line === undefined ? {} : { line }), ...(limit === undefined ? {} : { limit }) };
-      return await readTextRange(place.readFile(await resolvePath(path, call), call), range);
+      return await readTextRange(target.readFile(await resolvePath(path, call), call), range);
     },
     writeTextFile: async (path, content, call = {}) => {
-      await place.writeFile(await resolvePath(path, call), content, call);
+      await target.writeFile(await resolvePath(path, call), content, call);
     },
     authorize: (operation) => {
       authorizeOperation(permissions, operation);

@@ -5,7 +5,7 @@ import { Readable } from "node:stream";
 import { type Clock, SandboxError } from "@turnbox/client";
 import { errnoOf, hasErrno, systemClock } from "@turnbox/client/internal";
 import { startLocalProcess } from "../launch/local-process.ts";
-import { createToolHost, type ToolHostOptions, type ToolPlace } from "./create-tool-host.ts";
+import { createToolHost, type ToolHostOptions, type ToolTarget } from "./create-tool-host.ts";
 import type { StartCommand } from "./terminals.ts";
 import type { ToolHost } from "./tool-host.ts";
 
@@ -34,7 +34,7 @@ export function createLocalToolHost({
       },
     };
   };
-  const place: ToolPlace = {
+  const target: ToolTarget = {
     readLink: async (path) => {
       const entry = await lstat(path).catch((thrown: unknown) => nothingThere(thrown, path));
       return entry?.isSymbolicLink() === true ? await readlink(path) : undefined;
@@ -48,7 +48,7 @@ export function createLocalToolHost({
     },
     startCommand,
   };
-  return createToolHost(place, options);
+  return createToolHost(target, options);
 }
 
 async function* readFile(path: string): AsyncGenerator<Uint8Array> {

@@ -15,13 +15,13 @@ export function authorizeOperation(mode: PermissionMode, operation: PermissionOp
   });
 }
 
-/** What the mode says to a request; `places` is where its paths lead. */
+/** What the mode says to a request; `location` is where its paths lead. */
 export function decidePermission(
   mode: PermissionMode,
   request: PermissionRequest,
-  places: "inside" | "outside",
+  location: "inside" | "outside",
 ): PermissionVerdict {
-  if (places === "outside" || mode === "deny-all") return { decision: "reject-once", needsInteraction: false };
+  if (location === "outside" || mode === "deny-all") return { decision: "reject-once", needsInteraction: false };
   if (mode === "approve-all" || READING.has(request.toolCall.kind ?? ""))
     return { decision: "allow-once", needsInteraction: false };
   return { decision: "pending", needsInteraction: true };

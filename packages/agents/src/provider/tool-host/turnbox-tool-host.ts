@@ -1,6 +1,6 @@
 import { hasReason, type ProcessInfo, type SandboxFiles, type SandboxProcesses } from "@turnbox/client";
 import { signalName } from "../launch/signal-name.ts";
-import { createToolHost, type ToolHostOptions, type ToolPlace } from "./create-tool-host.ts";
+import { createToolHost, type ToolHostOptions, type ToolTarget } from "./create-tool-host.ts";
 import type { StartCommand } from "./terminals.ts";
 import type { TerminalExit, ToolHost } from "./tool-host.ts";
 
@@ -26,7 +26,7 @@ export function createTurnboxToolHost(
     };
   };
 
-  const place: ToolPlace = {
+  const target: ToolTarget = {
     readLink: async (path, call) => {
       try {
         const { kind, linkTarget } = await files.stat(path, call);
@@ -42,7 +42,7 @@ export function createTurnboxToolHost(
     },
     startCommand,
   };
-  return createToolHost(place, { root, ...options });
+  return createToolHost(target, { root, ...options });
 }
 
 function toExit({ exitCode, exitSignal = 0 }: ProcessInfo): TerminalExit {

@@ -5,7 +5,7 @@ import type { SessionState, SyncOptions, SyncResult } from "../provider.ts";
 import { createExcludes } from "../sync/excludes.ts";
 import { packTree } from "../sync/pack-tree.ts";
 import { watchSource } from "../sync/sync-failure.ts";
-import { createTally, type SyncLimits } from "../sync/tally.ts";
+import { createSyncCounter, type SyncLimits } from "../sync/sync-counter.ts";
 import { unpackTree } from "../sync/unpack-tree.ts";
 import { parseTurnboxState } from "./turnbox-state.ts";
 
@@ -20,24 +20,24 @@ export interface SandboxSync {
 export async function syncIn({ sandbox, state, options, limits }: SandboxSync): Promise<SyncResult> {
   const { signal } = options;
   const excludes = createExcludes("to_runtime", options.excludePatterns);
-  const tally = createTally(limits);
+  const counter = createSyncCounter(limits);
   for (const { local, runtime } of directoriesOf(state)) {
-    const source = watchSource(packTree({ root: local, excludes, tally, signal }));
+    const source = watchSource(packTree({ root: local, excludes, counter, signal }));
     await source.during(() => sandbox.files.upload(runtime, source.bytes, signal === undefined ? {} : { signal }));
   }
-  return tally.result();
+  return counter.result();
 }
 
 /** Brings the runtime's files out. What was removed inside stays here. */
 export async function syncOut({ sandbox, state, options, limits }: SandboxSync): Promise<SyncResult> {
   const call = options.signal === undefined ? {} : { signal: options.signal };
   const excludes = createExcludes("from_runtime", options.excludePatterns);
-  const tally = createTally(limits);
+  const counter = createSyncCounter(limits);
   for (const { local, runtime } of directoriesOf(state)) {
     const source = watchSource(sandbox.files.download(runtime, { excludes: excludes.patterns, ...call }));
-    await source.during(() => unpackTree(source.bytes, { root: local, excludes, tally, ...call }));
+    await source.during(() => unpackTree(source.bytes, { root: local, excludes, counter, ...call }));
   }
-  return tally.result();
+  return counter.result();
 }
 
 interface Pair {

@@ -1,13 +1,20 @@
 import { type Clock, type Sandbox, SandboxError } from "@turnbox/client";
-import { systemClock } from "@turnbox/client/internal";
+import { randomToken, systemClock } from "@turnbox/client/internal";
 import { remoteEnvironment } from "../agent-environment.ts";
-import type { Finder, Provider, ProviderCall, SessionState, SyncOptions } from "../provider.ts";
+import type {
+  Finder,
+  PersistenceMode,
+  Provider,
+  ProviderCall,
+  RuntimeState,
+  SessionState,
+  SyncOptions,
+} from "../provider.ts";
 import { splitCommand } from "../split-command.ts";
-import type { SyncLimits } from "../sync/tally.ts";
-import { acquireSandbox, labelledSandbox, sandboxOf } from "./acquire-sandbox.ts";
+import type { SyncLimits } from "../sync/sync-counter.ts";
+import { type Acquired, acquireSandbox, isGone, labelledSandbox, sandboxOf } from "./acquire-sandbox.ts";
 import { holdSandboxes } from "./held-sandboxes.ts";
 import { prepareSandbox, stateOf } from "./prepare-sandbox.ts";
-import { retireSandbox } from "./retire-sandbox.ts";
 import type { SandboxDefaults, SandboxSource } from "./sandbox-source.ts";
 import { syncIn, syncOut } from "./sync-sandbox.ts";
 import { parseTurnboxState } from "./turnbox-state.ts";
@@ -74,3 +81,36 @@ const callOf = ({ signal }: SyncOptions): ProviderCall => (signal === undefined 
 
 const notFound = (what: string): SandboxError =>
   new SandboxError("REMOTE_SANDBOX_NOT_FOUND", `there is no sandbox of ${what}`, { metadata: { sandbox: what } });
+
+const NAME_CHARS = 8;
+
+/** Ends a sandbox's use as the persistence says, and tells what it is then. */
+async function retireSandbox(
+  { sandbox, info }: Acquired,
+  {
+    persistence,
+    state,
+    ...call
+  }: ProviderCall & { readonly persistence: PersistenceMode; readonly state: SessionState },
+): Promise<RuntimeState> {
+  if (persistence === "reuse") return "stopped";
+  if (persistence === "archive") return await archive({ sandbox, info }, state, call);
+  try {
+    await sandbox.destroy(call);
+  } catch (thrown) {
+    if (!isGone(thrown)) throw thrown;
+  }
+  return "destroyed";
+}
+
+/**
+ * Turnbox has no cold storage: an archived sandbox is paused, so that it takes no memory, and has a snapshot with a name,
+ * from which its files can be restored also when its head is lost. On a host that can do neither it is left as it is.
+ */
+async function archive({ sandbox, info }: Acquired, state: SessionState, call: ProviderCall): Promise<RuntimeState> {
+  const { pause, snapshots } = info.capabilities;
+  if (state.state === "archived" && info.state === "paused") return "archived";
+  if (pause) await sandbox.pause(call);
+  if (snapshots) await sandbox.snapshot(`archive-${randomToken(NAME_CHARS)}`, call);
+  return pause || snapshots ? "archived" : "stopped";
+}

@@ -7,9 +7,8 @@ import type {
 import type { ServerLink } from "../link/server-link.ts";
 import type { HostCalls } from "../host-call.ts";
 import { DEFAULT_TIMEOUT_MS } from "../link/default-timeouts.ts";
-import type { Sandbox } from "../sandbox.ts";
+import type { Fork, Sandbox } from "../sandbox.ts";
 import { snapshotIdOf } from "../turn/sandbox-turns.ts";
-import type { Fork } from "../turn/turn-types.ts";
 import { toWireUint32 } from "../wire/number.ts";
 
 interface Child {

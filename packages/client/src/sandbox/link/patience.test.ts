@@ -75,7 +75,7 @@ describe("the patience of a call", () => {
     expect(await attempts(unknown)).toBeGreaterThan(1);
   });
 
-  it("begins anew when something arrived", async () => {
+  it("begins again when something arrived", async () => {
     const clock = createManualClock();
     const patience = createPatience(clock);
     const error = new SandboxError("HOST_UNREACHABLE", "x");

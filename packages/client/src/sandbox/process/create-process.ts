@@ -4,7 +4,6 @@ import type { HostCalls } from "../host-call.ts";
 import { DEFAULT_TIMEOUT_MS } from "../link/default-timeouts.ts";
 import { pull } from "../stream/pull.ts";
 import { toWireCount, toWireUint32 } from "../wire/number.ts";
-import { toLines } from "./lines.ts";
 import { createInput } from "./process-input.ts";
 import { readOutput } from "./read-output.ts";
 import type { ProcessInfo, ProcessOutput, SandboxProcess, Signal, TerminalSize } from "./sandbox-processes.ts";
@@ -92,3 +91,18 @@ function toSignalNumber(signal: Signal): number {
   }
   return constants.signals[signal];
 }
+
+/** Text as lines, without their ends (LF or CRLF). The last one need not have an end. */
+async function* toLines(output: AsyncIterable<ProcessOutput>): AsyncIterable<string> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const { data } of output) {
+    const lines = (rest + decoder.decode(data, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) yield withoutReturn(line);
+  }
+  rest += decoder.decode();
+  if (rest !== "") yield withoutReturn(rest);
+}
+
+const withoutReturn = (line: string): string => (line.endsWith("\r") ? line.slice(0, -1) : line);

@@ -1,15 +1,16 @@
 import { randomUUID } from "node:crypto";
 import type { JsonObject } from "@bufbuild/protobuf";
-import { OnDisconnect, SlowReader } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
+import { type ExecuteToolResponse, OnDisconnect, SlowReader } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
+import { hasReason } from "@turnbox/core";
 import type { HostCalls } from "../host-call.ts";
 import { DEFAULT_TIMEOUT_MS } from "../link/default-timeouts.ts";
 import type { Sandbox } from "../sandbox.ts";
 import { toJsonObject } from "../wire/json.ts";
 import { toWireCount, toWireGeneration } from "../wire/number.ts";
 import { toWireDuration } from "../wire/time.ts";
-import { callTool, onlyAnswers } from "./call-tool.ts";
+import type { CallOptions } from "../call.ts";
 import { createToolDefinitions } from "./create-tool-definitions.ts";
-import type { RunningCall } from "./run-tool-call.ts";
+import { cancelToolCall, type RunningCall } from "./run-tool-call.ts";
 import { toToolResult } from "./to-tool-result.ts";
 import { startBashStream, startToolStream } from "./tool-stream.ts";
 import type { BashOptions, CallLimits, ToolOptions } from "./tool-call.ts";
@@ -81,3 +82,27 @@ const toWireLimits = ({ timeoutMs, memoryBytes, outputBytes }: CallLimits) => ({
   memoryBytes: toWireCount("limits.memoryBytes", memoryBytes),
   outputBytes: toWireCount("limits.outputBytes", outputBytes),
 });
+
+/**
+ * The tools that only answer, and within seconds. Every other one may write output for as long as it likes, and is
+ * followed as a stream, which breaks off at no deadline and goes on where it was.
+ */
+const ANSWERING: ReadonlySet<string> = new Set(["read_file", "write_file", "edit_file", "list_dir", "grep", "glob"]);
+
+const onlyAnswers = (toolName: string): boolean => ANSWERING.has(toolName);
+
+/** Asks for a tool's answer in one call; a further attempt under its id joins the first one, or has its answer. */
+async function callTool(
+  calls: HostCalls,
+  request: RunningCall["request"],
+  options: CallOptions,
+): Promise<ExecuteToolResponse> {
+  try {
+    return await calls.call({ options, timeoutMs: DEFAULT_TIMEOUT_MS.tool }, ({ host }, { signal }) =>
+      host.tools.executeTool(request, { signal }),
+    );
+  } catch (thrown) {
+    if (hasReason(thrown, "CANCELLED", "DEADLINE_EXCEEDED")) await cancelToolCall(calls, request).catch(() => false);
+    throw thrown;
+  }
+}

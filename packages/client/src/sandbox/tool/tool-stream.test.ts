@@ -102,7 +102,7 @@ describe("a tool", () => {
     expect(room.tools.attached).toHaveLength(1);
   });
 
-  it("is killed on the host when nobody waits for its answer any more", async () => {
+  it("is killed on the host when its caller has gone", async () => {
     using room = await openRoom();
     room.tools.go = never();
     const abort = new AbortController();
@@ -204,7 +204,7 @@ describe("a stream whose connection breaks", () => {
   });
 });
 
-describe("a call that nobody waits for any more", () => {
+describe("a call whose caller has gone", () => {
   it("is killed on the host when its signal is aborted", async () => {
     using room = await openRoom();
     room.tools.go = never();

@@ -1,18 +1,22 @@
 import { randomUUID } from "node:crypto";
 import { SandboxError } from "@turnbox/core";
 import { ToolsPolicy } from "@turnbox/protocol/turnbox/host/v1/session_pb";
-import { ProcessesPolicy, TurnOutcome } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
+import {
+  ProcessesPolicy,
+  type Snapshot as WireSnapshot,
+  type SnapshotKind as WireKind,
+  TurnOutcome,
+} from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
 import type { CallOptions } from "../call.ts";
 import type { HostCalls } from "../host-call.ts";
 import { DEFAULT_TIMEOUT_MS } from "../link/default-timeouts.ts";
 import type { Sandbox } from "../sandbox.ts";
 import { toNumber, toWireGeneration } from "../wire/number.ts";
 import { toOptional } from "../wire/text.ts";
-import { listSnapshots } from "./list-snapshots.ts";
+import type { OpenSandbox } from "../link/sandbox-link.ts";
 import { newestUndo } from "./newest-undo.ts";
 import type { Rollback, RollbackOptions } from "./turn-types.ts";
 import { toSnapshot, WIRE_KINDS } from "./to-snapshot.ts";
-import { recallTurn, rememberTurn } from "./turn-ids.ts";
 
 const OUTCOMES = { succeeded: TurnOutcome.SUCCEEDED, failed: TurnOutcome.FAILED } as const;
 const PROCESSES = { stop: ProcessesPolicy.STOP, refuse: ProcessesPolicy.REFUSE } as const;
@@ -104,4 +108,42 @@ export async function snapshotIdOf(
   throw new SandboxError("SNAPSHOT_NOT_FOUND", `there is no turn ${String(reference)}, or it is no longer kept`, {
     metadata: { turnNumber: String(reference) },
   });
+}
+
+const PAGE_SIZE = 1000;
+
+/** All snapshots of a sandbox, or those of some kinds, oldest first. */
+async function listSnapshots(
+  { host, sessionId }: Pick<OpenSandbox, "host" | "sessionId">,
+  { signal, kinds = [] }: { readonly signal: AbortSignal; readonly kinds?: readonly WireKind[] },
+): Promise<readonly WireSnapshot[]> {
+  const snapshots: WireSnapshot[] = [];
+  let pageToken = "";
+  do {
+    const page = await host.snapshots.listSnapshots(
+      { sessionId, page: { pageSize: PAGE_SIZE, pageToken }, kinds: [...kinds] },
+      { signal, timeoutMs: DEFAULT_TIMEOUT_MS.read },
+    );
+    snapshots.push(...page.snapshots);
+    pageToken = page.page?.nextPageToken ?? "";
+  } while (pageToken !== "");
+  return snapshots;
+}
+
+/** Turns beyond these are looked up again, the earliest first. */
+const MAX_TURNS = 1000;
+
+const sealed = new WeakMap<HostCalls, Map<number, string>>();
+
+/** Remembers the snapshot of a turn that the host has named. A number is never used twice, so it stays that one. */
+function rememberTurn(calls: HostCalls, turnNumber: number, snapshotId: string): void {
+  const turns = sealed.get(calls) ?? new Map<number, string>();
+  sealed.set(calls, turns.set(turnNumber, snapshotId));
+  const [first] = turns.keys();
+  if (turns.size > MAX_TURNS && first !== undefined) turns.delete(first);
+}
+
+/** The snapshot of a turn; undefined where the host has to be asked. It may have been dropped since. */
+function recallTurn(calls: HostCalls, turnNumber: number): string | undefined {
+  return sealed.get(calls)?.get(turnNumber);
 }

@@ -1,6 +1,4 @@
-import type { SandboxError } from "@turnbox/core";
 import type { CallOptions, KeyedOptions } from "../call.ts";
-import type { Sandbox } from "../sandbox.ts";
 
 /** How a sandbox goes back. */
 export interface RollbackOptions extends KeyedOptions {
@@ -27,11 +25,6 @@ export interface ForkOptions extends KeyedOptions {
   /** The parent's unless given. */
   readonly labels?: Readonly<Record<string, string>>;
 }
-
-/** One child, or why there is none. */
-export type Fork =
-  | { readonly sandbox: Sandbox; readonly error?: undefined }
-  | { readonly sandbox?: undefined; readonly error: SandboxError };
 
 /** What is compared. */
 export interface DiffOptions extends CallOptions {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { parsePlace } from "./place.ts";
+import { parseCopyEnd } from "./copy-end.ts";
 
 describe("an end of a copy", () => {
   it.each([
@@ -9,14 +9,14 @@ describe("an end of a copy", () => {
     ["web:notes", "web", "notes"],
     ["web:", "web", "/workspace"],
   ])("is in a sandbox: %s", (word, reference, path) => {
-    expect(parsePlace(word)).toEqual({ at: "sandbox", reference, path });
+    expect(parseCopyEnd(word)).toEqual({ at: "sandbox", reference, path });
   });
 
   it.each(["notes", "./a:b", "../a:b/c", "/a:b", "dir/a:b", "."])("is here: %s", (path) => {
-    expect(parsePlace(path)).toEqual({ at: "here", path });
+    expect(parseCopyEnd(path)).toEqual({ at: "here", path });
   });
 
   it("needs a sandbox before its colon", () => {
-    expect(() => parsePlace(":/path")).toThrow(/names no sandbox/);
+    expect(() => parseCopyEnd(":/path")).toThrow(/names no sandbox/);
   });
 });

@@ -20,7 +20,7 @@ export type AskPermission = (
 export type PermissionAnswer = Exclude<PermissionDecision, "pending">;
 
 /** Decides what an agent may do: by the tool host's mode, and where that leaves it open, by asking. */
-export interface PermissionDesk {
+export interface AgentPermissions {
   /** Answers an agent that asks; what it is allowed, it may do. */
   answer(request: RequestPermissionRequest, signal: AbortSignal): Promise<RequestPermissionResponse>;
   /** Lets an operation pass that the mode allows or that was granted; asks for it otherwise, or throws. */
@@ -52,14 +52,14 @@ const OPTIONS_OF: Record<PermissionDecision, readonly PermissionOptionKind[]> = 
   "reject-always": ["reject_always", "reject_once"],
 };
 
-export function createPermissionDesk(toolHost: ToolHost, ask: AskPermission | undefined): PermissionDesk {
+export function createAgentPermissions(toolHost: ToolHost, ask: AskPermission | undefined): AgentPermissions {
   const grants = createGrants();
   let asked = 0;
 
   const decide = async (request: RequestPermissionRequest, signal: AbortSignal): Promise<PermissionAnswer> => {
     const { decision, needsInteraction } = await toolHost.permissionDecision(request, { signal });
     if (!needsInteraction && decision !== "pending") return decision;
-    // With nobody to ask, nobody allows it.
+    // Without anything to ask, it is refused.
     return ask === undefined ? "reject-once" : await orAborted(Promise.resolve(ask(request, { signal })), signal);
   };
 

@@ -13,7 +13,7 @@ export const DEFAULT_SYNC_LIMITS: Required<SyncLimits> = { maxEntries: 500_000, 
 const MAX_ERRORS = 100;
 
 /** Counts a sync, and ends it where it goes beyond its limits. */
-export interface Tally {
+export interface SyncCounter {
   /** Counts an entry of the archive with the size that it says it has, before any of it is written. */
   claim(bytes: number): void;
   /** A file or link has arrived. */
@@ -24,7 +24,7 @@ export interface Tally {
 }
 
 /** Counts from nothing, up to the limits. */
-export function createTally({ maxEntries, maxBytes }: SyncLimits = {}): Tally {
+export function createSyncCounter({ maxEntries, maxBytes }: SyncLimits = {}): SyncCounter {
   const most = {
     entries: maxEntries ?? DEFAULT_SYNC_LIMITS.maxEntries,
     bytes: maxBytes ?? DEFAULT_SYNC_LIMITS.maxBytes,

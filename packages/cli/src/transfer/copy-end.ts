@@ -1,7 +1,7 @@
 import { invalidArgument } from "@turnbox/core";
 
 /** One end of a copy. */
-export type Place =
+export type CopyEnd =
   | { readonly at: "here"; readonly path: string }
   | { readonly at: "sandbox"; readonly reference: string; readonly path: string };
 
@@ -9,7 +9,7 @@ export type Place =
  * `ID:PATH` is in a sandbox: the id ends at the last colon before the first slash, since ids have colons too. Everything
  * else is here, also what begins with a slash or a dot.
  */
-export function parsePlace(word: string): Place {
+export function parseCopyEnd(word: string): CopyEnd {
   const slash = word.indexOf("/");
   const colon = word.lastIndexOf(":", slash < 0 ? word.length : slash);
   if (colon < 0 || word.startsWith(".") || word.startsWith("/")) return { at: "here", path: word };
