@@ -35,6 +35,8 @@ export interface FuzzResult {
 }
 
 const MEND_EVERY = 60;
+/** How often a long run prints how far it is. */
+const PROGRESS_MS = 60_000;
 const MOST_FAULTS = 20;
 const MOST_REFUSED = 4000;
 
@@ -51,9 +53,16 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
   const refused: Input[] = [];
   let slowestMs = 0;
   let at = 0;
+  let progressMs = performance.now();
+  const progress = (): void => {
+    if (performance.now() - progressMs < PROGRESS_MS) return;
+    progressMs = performance.now();
+    process.stdout.write(`${at} of ${plan.length} inputs, ${faults.length} faults, slowest ${slowestMs.toFixed(0)} ms\n`);
+  };
   const lane = async (): Promise<void> => {
     using wire = new Wire(options.service);
     for (let next = plan[at++]; next !== undefined && faults.length < MOST_FAULTS; next = plan[at++]) {
+      progress();
       if (at % MEND_EVERY === 0) await keeper.mend();
       const input = makeInput(next.method, next.index, { seed: SEED, world: keeper.world });
       const begunMs = performance.now();

@@ -23,7 +23,7 @@ const SPARES = 4;
 const GONE_MS = 60_000;
 /** More than the fixtures hold at first, fewer than inputs would make. */
 const MOST_PROCESSES = 12;
-const FILES = "cd /workspace && echo a > a && mkdir -p dir && echo b > dir/b && ln -sf a link";
+const FILES = "cd /workspace && rm -rf a dir link && echo a > a && mkdir -p dir && echo b > dir/b && ln -sf a link";
 
 /** Keeps sessions with files, turns, calls, processes and a terminal on a host, and spares to be destroyed. */
 export class HostKeeper implements Keeper {

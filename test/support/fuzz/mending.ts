@@ -8,7 +8,7 @@ export function ifRefused(thrown: unknown): undefined {
   if (!(thrown instanceof Refusal)) throw thrown;
 }
 
-/** Work that inputs in flight may disturb: it is tried until it is done, and several callers share one try. */
+/** Work that inputs in flight may disturb in any way: it is tried until it is done, and several callers share one try. */
 export class Mending {
   readonly #work: () => Promise<void>;
   #running: Promise<void> | undefined;
@@ -30,7 +30,6 @@ export class Mending {
         return true;
       } catch (thrown) {
         last = String(thrown);
-        ifRefused(thrown);
         return undefined;
       }
     };

@@ -10,7 +10,9 @@ export class Tally {
 
   count({ method }: Input, answer: Answer, ms: number): void {
     const name = nameOf(method);
-    this.#ms.set(name, [...(this.#ms.get(name) ?? []), ms]);
+    const all = this.#ms.get(name) ?? [];
+    this.#ms.set(name, all);
+    all.push(ms);
     const counts = this.#counts.get(name) ?? new Map<string, number>();
     this.#counts.set(name, counts);
     counts.set(wordFor(answer), (counts.get(wordFor(answer)) ?? 0) + 1);
