@@ -70,7 +70,7 @@ describe("a sandbox that never stops, on a real host", () => {
     IS_FULL ? 1_200_000 : 90_000,
   );
 
-  it("attack 34: bytes that are no text, and sequences for terminals, arrive as what they are and harm nobody", async () => {
+  it("attack 34: bytes that are no text, and sequences for terminals, arrive unchanged and harm no other caller", async () => {
     const odd = await counted("printf 'a\\377\\376b\\300\\200\\n'; printf '\\033]0;title\\007\\033[2J\\n'; exit 3");
     expect(odd).toMatchObject({ exitCode: 3, stdout: { totalBytes: "22" } });
     expect(odd.content).toMatch(/^a\uFFFD+b\uFFFD+\n/);

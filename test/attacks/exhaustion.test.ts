@@ -74,7 +74,7 @@ describe("a sandbox that takes all it can get, on a real host", () => {
     90_000,
   );
 
-  it("attack 30: memory, shared memory and temporary files are bounded, and the cause is told", async () => {
+  it("attack 30: memory, shared memory and temporary files are bounded, and the error names the cause", async () => {
     await createSession(host, sessionId, {
       resources: { memoryBytes: String(64 * MiB) },
       quotaBytes: String(32 * MiB),

@@ -42,7 +42,7 @@ describe("links that an agent makes, on a real host", () => {
     }
   }, 120_000);
 
-  it("attack 1: the same link means the agent's own file, where it has one at that path", async () => {
+  it("attack 1: the same link means the agent's own file, if it has one at that path", async () => {
     const { agent, files, sessionId, canary } = room;
     await agent(`mkdir -p ${outside}; echo own > ${outside}/secret; rm -f own; ln -s ${outside}/secret own`);
     expect((await room.victims.fileReads["ReadFile"]?.("own"))?.text).toBe("own\n");
@@ -103,7 +103,7 @@ describe("paths that a caller makes up, on a real host", () => {
     }
   });
 
-  it("attack 5: dots, slashes and odd characters stay inside, and are names where they can be names", async () => {
+  it("attack 5: dots, slashes and odd characters stay inside, and are names if they can be names", async () => {
     const { agent, victims, expectHarmless } = room;
     const climbs = ["..", "a/../..", "/..", "//", "legal/", "/./../"];
     const ways = [1, 2, 3, 8].map((depth) => `${"../".repeat(depth)}${outside.slice(1)}/secret`);

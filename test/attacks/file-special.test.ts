@@ -34,7 +34,7 @@ async function timed<Answer>(work: Promise<Answer>): Promise<{ readonly answer: 
 const median = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[values.length >> 1] ?? 0;
 
 describe("what is no regular file, on a real host", () => {
-  it(`attack 7: ${AT_ONCE} FIFOs at once hold up nobody, read and written`, async () => {
+  it(`attack 7: ${AT_ONCE} FIFOs at once hold up no other call, read and written`, async () => {
     const { agent, victims, files, sessionId } = room;
     await agent(`cd special; for n in $(seq ${AT_ONCE}); do mkfifo agent-$n; done`);
     execFileSync(

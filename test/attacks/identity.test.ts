@@ -109,7 +109,7 @@ describe("attack 57: every method of the contract, by its proto", () => {
     }
   }, 120_000);
 
-  it("refuses a token that is bound to another sandbox, but for what is nobody's", async () => {
+  it("refuses a token that is bound to another sandbox, but for what belongs to no sandbox", async () => {
     const nobodys = new Set([
       "turnbox.host.v1.HostService.GetCapabilities",
       "turnbox.control.v1.SandboxControlService.GetCapabilities",

@@ -136,7 +136,7 @@ describe("the address of a port", () => {
     }
   });
 
-  it("attack 47: is given to nobody else when its session is gone", async () => {
+  it("attack 47: is given to no other session when its own is gone", async () => {
     const gone = await serve("gone");
     expect(await get(gone.url, gone.token)).toBe("200 from gone");
     await destroy(host, "gone");
@@ -179,7 +179,7 @@ describe("the policy of a sandbox", () => {
     expect(await readFile(join(host.dataDirectory, "host.log"), "utf8")).toContain("were taken away");
   });
 
-  it("attack 48: has no sandbox where its rules cannot be put in force, and keeps the old ones where new ones cannot", async () => {
+  it("attack 48: has no sandbox if its rules cannot be put in force, and keeps the old ones if new ones cannot", async () => {
     await createSession(host, "unruled", { networkPolicy: { allowOutbound: true, required: true } });
     await writeFile(refuseRules, "");
     try {
@@ -255,7 +255,7 @@ describe("the policy of a sandbox", () => {
     expect([containerOf(host, "open"), (await getSession(host, "open")).generation]).toEqual([container, generation]);
   });
 
-  it("fails where it is required and the host cannot enforce it", async () => {
+  it("fails if it is required and the host cannot enforce it", async () => {
     await using bare = await startHost({
       env: { TURNBOX_CONTAINER_RUNTIME: "none", TURNBOX_STORAGE_BACKEND: "local-disk" },
     });

@@ -141,7 +141,7 @@ describe("code in a sandbox, on a real host", () => {
     60_000,
   );
 
-  it("attack 26: sockets and FIFOs of the machine are out of reach, also where they lie in the session's own files", async () => {
+  it("attack 26: sockets and FIFOs of the machine are out of reach, also if they are in the session's own files", async () => {
     const root = await rootOf("a");
     const abstract = `turnbox-attack-${process.pid}`;
     let connections = 0;

@@ -127,7 +127,7 @@ function withPython(python: string): void {
     );
 
     it(
-      "put an operator's wish that the follower is told on record, and the leader sees it",
+      "put an operator's wish that the follower receives on record, and the leader sees it",
       async () => {
         const [instanceId = ""] = await settled(follower, 2);
         await control(follower, "FleetService/CordonInstance", { instanceId, idempotencyKey: randomUUID() });

@@ -33,7 +33,7 @@ async function serve(name: string): Promise<SeenProcess> {
 }
 
 describe("an HTTP server in a sandbox", () => {
-  it("is reached from outside at its address with the token of its port, and by nobody without", async () => {
+  it("is reached from outside at its address with the token of its port, and not without it", async () => {
     const { address } = await serve("web");
     const { url, token } = await server.json("port", "web", "8080");
     expect(url).toBe(`http://${address}`);

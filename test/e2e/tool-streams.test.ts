@@ -88,7 +88,7 @@ describe("output of tools on a real host", () => {
     expect(peak - before).toBeLessThan(512 * MiB);
   }, 180_000);
 
-  it("does not fill the host where readers stall, and the tools of readers that vanish are killed (attack 52, M4)", async () => {
+  it("does not fill the host when readers stall, and the tools of readers that vanish are killed (attack 52, M4)", async () => {
     const leave = new AbortController();
     const before = residentBytes(host.pid);
     const tools = Array.from({ length: READERS }, () => hostClient(host, ToolService));

@@ -102,7 +102,7 @@ describe("the tools, on ZFS and gVisor", () => {
     expect(blocks).toEqual([{ text: { text: content } }, { image: { data: PIXEL, mediaType: "image/png" } }]);
   });
 
-  it("cannot be led out of the sandbox by a link, while bash goes where it leads inside (D16)", async () => {
+  it("cannot be led out of the sandbox by a link, while bash follows it inside (D16)", async () => {
     await said("bash", {
       cmd: "ln -s /etc/hostname link; ln -s ../../../../../../../root/.ssh out; ln -s /etc/shadow shadow",
     });
@@ -126,7 +126,7 @@ describe("the tools, on ZFS and gVisor", () => {
     expect(await said("bash", { cmd: `kill ${pid} && echo killed` })).toBe("killed\n");
   }, 60_000);
 
-  it("say that git is missing where it is, and which template has it (D13)", async () => {
+  it("say that git is missing, and which template has it (D13)", async () => {
     expect(await tool("git_status", {})).toMatchObject({
       isError: true,
       exitCode: 127,

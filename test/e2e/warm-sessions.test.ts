@@ -49,7 +49,7 @@ async function createReady(sessionId: string, more: Json = {}): Promise<void> {
   expect(containerPids(host, container).sentry).toBe(ready.get(container));
 }
 
-describe("sessions that stand ready", () => {
+describe("warm sessions", () => {
   it("are bound by the quota of the create", async () => {
     await createReady("bounded", { quotaBytes: 8 * MIB });
     const flood = await bash(host, "bounded", "head -c 16777216 /dev/urandom > /workspace/big");

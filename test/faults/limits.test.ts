@@ -88,7 +88,7 @@ describe("a session", () => {
     await expectNothingLeft(host);
   }, 120_000);
 
-  it("is not paused over a running tool, or kills it where asked to, and runs none while paused (D3)", async () => {
+  it("is not paused over a running tool, or kills it if asked to, and runs none while paused (D3)", async () => {
     const sessionId = "paused";
     await createSession(host, sessionId);
     await script(host, sessionId, "true");

@@ -50,7 +50,7 @@ describe("the death of a sandbox, on a real host", () => {
     60_000,
   );
 
-  it("for want of memory is told as such to every call that ran in it, and to its processes", async () => {
+  it("for want of memory is reported as such to every call that ran in it, and to its processes", async () => {
     const sessionId = "hungry";
     await createSession(host, sessionId, { resources: { memoryBytes: String(96 * MiB) } });
     await script(host, sessionId, "echo kept > a");

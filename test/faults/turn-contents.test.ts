@@ -34,7 +34,7 @@ async function inSnapshot(sessionId: string, snapshotId: string, cmd: string): P
 }
 
 describe("a turn", () => {
-  it("is sealed where only something was added, which `used` of the last snapshot does not show", async () => {
+  it("is sealed when something was only added, which `used` of the last snapshot does not show", async () => {
     const sessionId = "added";
     await createSession(host, sessionId);
     await script(host, sessionId, "cd /workspace && echo first > first && mkdir d");
@@ -80,7 +80,7 @@ describe("a turn", () => {
     await destroy(host, sessionId);
   }, 300_000);
 
-  it("is sealed where the only change is a write through mapped memory that nobody synced", async () => {
+  it("is sealed when the only change is a write through mapped memory that was never synced", async () => {
     const sessionId = "mapped";
     await createSession(host, sessionId);
     const install = "cat > /mmap-write && chmod +x /mmap-write";

@@ -23,7 +23,7 @@ describe("runCommand", () => {
     return { ...result, tookMs: performance.now() - startedMs, pid: Number(/\d+/.exec(result.stdout)?.[0]) };
   };
 
-  it("keeps its deadline where a grandchild holds the pipe, and takes the grandchild along", async () => {
+  it("keeps its deadline when a grandchild holds the pipe, and ends the grandchild too", async () => {
     const ran = await run("sleep 20 & echo $!; wait", 300);
     expect(ran).toMatchObject({ signal: "SIGKILL" });
     expect(ran.tail).toContain("stopped: no result within 0.3 s");

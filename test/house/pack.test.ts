@@ -38,7 +38,7 @@ describe("the manifest of a published library", () => {
     });
   });
 
-  it("is refused where the library imports what its package.json does not name", () => {
+  it("is refused if the library imports what its package.json does not name", () => {
     expect(() => libraryManifest({ manifest: client, entries, imports: ["pino"] })).toThrow("imports pino");
   });
 

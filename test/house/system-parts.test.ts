@@ -77,7 +77,7 @@ describe("probePart", () => {
     expect(await problemOf(fakePart({ version: asked, minimumVersion: "20240101" }))).toBe(problem);
   });
 
-  it("refuses a dynamically linked or interpreted command where a static one is needed", async () => {
+  it("refuses a dynamically linked or interpreted command if a static one is needed", async () => {
     copyFileSync(process.execPath, path.join(folder, "turnbox-house-x"));
     expect(await problemOf(fakePart({ static: true }))).toBe("turnbox-house-x is not statically linked");
     provide("turnbox-house-x", "exit 0");

@@ -76,7 +76,7 @@ describe("skipped tests", () => {
     expect(sum(report)).toMatchObject({ line: "1 passed, 0 failed, 2 skipped", exitCode: 0 });
   });
 
-  it("fail where they are refused, unless a reason is listed", () => {
+  it("fail if they are refused, unless a reason is listed", () => {
     expect(sum(report, { skips: "refuse" })).toMatchObject({ line: "1 passed, 2 failed", exitCode: 1 });
     const allowedSkips = [
       { test: "b", reason: "needs a cloud account" },
