@@ -66,7 +66,15 @@ export function createStoreLine(options: {
         await store.deleteInstance(instanceId, own(call));
         watch.instanceDeleted(instanceId, call.epoch);
       }),
-    beginCreate: (begin, call) => through(call, () => store.beginCreate(begin, own(call))),
+    beginCreate: (begin, call) => {
+      const { sessionId, instanceId } = begin.row;
+      if (instanceId !== undefined) watch.placing(process, sessionId, instanceId);
+      return through(call, async () => {
+        const begun = await store.beginCreate(begin, own(call));
+        trace.add(`store: ${process.name} begins ${sessionId} on ${instanceId ?? "no host"}: ${begun.kind}`);
+        return begun;
+      });
+    },
     placeSandbox: (placed, call) => {
       watch.placing(process, placed.sessionId, placed.instanceId);
       return through(call, async () => {

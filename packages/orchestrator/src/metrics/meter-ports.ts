@@ -105,7 +105,7 @@ export function meterPorts({ metrics, tracing, clock }: MeterPortsOptions): Mete
         }),
       ),
     placement: (work) =>
-      measure(
+      measureFound(
         clock,
         () => inFleet("placement", work),
         ({ outcome, seconds }) => {
@@ -117,4 +117,20 @@ export function meterPorts({ metrics, tracing, clock }: MeterPortsOptions): Mete
         metrics.observe("tickSeconds", { outcome }, seconds);
       }),
   };
+}
+
+/** Measures a search; one that finds nothing is not reported. */
+async function measureFound<T>(
+  clock: Clock,
+  search: () => Promise<T>,
+  report: Parameters<typeof measure>[2],
+): Promise<T> {
+  let found: T | undefined;
+  return await measure(
+    clock,
+    async () => (found = await search()),
+    (measured) => {
+      if (measured.outcome !== "ok" || found !== undefined) report(measured);
+    },
+  );
 }

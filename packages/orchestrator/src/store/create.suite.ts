@@ -94,13 +94,25 @@ function beginning(open: () => Promise<Store>): void {
     expect(await store.getSandbox("s2", CALL)).toBeUndefined();
   });
 
-  it("puts the row of an unfinished key back if it is missing", async () => {
+  it("says from the beginning which instance is asked, if the row does", async () => {
+    await using store = await open();
+    const sandbox = row("s1", { instanceId: "i1" });
+    expect(await store.beginCreate({ row: sandbox, key: KEY }, CALL)).toEqual({ kind: "reserved" });
+    const elsewhere = row("s2", { instanceId: "i2" });
+    expect(await store.beginCreate({ row: elsewhere, key: KEY }, CALL)).toEqual({ kind: "resumed", row: sandbox });
+    expect(await store.finishCreate({ sessionId: "s1", instanceId: "i1", key: REF, result: "" }, CALL)).toBe(
+      "finished",
+    );
+  });
+
+  it("puts the row of an unfinished key back if it is missing, on no instance", async () => {
     await using store = await open();
     await store.beginCreate({ row: row("s1", { name: "web" }), key: KEY }, CALL);
     await store.deleteSandbox("s1", CALL);
     const again = row("s2", { name: "web", createdAtMs: 6 });
     const restored = { ...again, sessionId: "s1" };
-    expect(await store.beginCreate({ row: again, key: KEY }, CALL)).toEqual({ kind: "resumed", row: restored });
+    const elsewhere = { ...again, instanceId: "i1" };
+    expect(await store.beginCreate({ row: elsewhere, key: KEY }, CALL)).toEqual({ kind: "resumed", row: restored });
     expect(await store.getSandbox("s1", CALL)).toEqual(restored);
   });
 

@@ -70,7 +70,7 @@ export interface SandboxRow {
 }
 
 export interface CreateBegin {
-  /** What goes into the index if the key is new. Its session id is the plan of the key. */
+  /** What goes into the index if the key is new. Its session id is the plan of the key; it may name the first instance. */
   readonly row: SandboxRow;
   /** Absent if the create has none. */
   readonly key?: Omit<IdempotencyBegin, "plan">;
@@ -186,7 +186,7 @@ export interface Store extends AsyncDisposable {
 
   /**
    * Begins a create: puts its key on record, and its sandbox into the index under its name. The row of a key that was
-   * begun before is put back if it is missing; a row of the same session id is left as it is.
+   * begun before is put back if it is missing, and names no instance then; a row of the same session id is left as it is.
    */
   beginCreate(begin: CreateBegin, call: StoreCall): Promise<CreateBegun>;
   /**
@@ -197,6 +197,9 @@ export interface Store extends AsyncDisposable {
   /**
    * The host has made it: the row is `created`, and the first result of the key is kept. `changed` if the row names
    * another instance or is gone, or the key is gone or was begun again under another plan: then nothing changes.
+   *
+   * The one operation that may be lost with its machine (not with its process): what is left is the create as it was
+   * before, and a call under its key has the same host finish it again.
    */
   finishCreate(finish: CreateFinish, call: StoreCall): Promise<"finished" | "changed">;
   /**

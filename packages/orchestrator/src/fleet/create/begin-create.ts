@@ -17,6 +17,8 @@ export interface NewCreate {
   readonly sessionId: string;
   /** Absent if the request has no key. */
   readonly key?: CreateBegin["key"];
+  /** The instance that is asked first; absent if none has room at this moment. */
+  readonly instanceId?: string;
 }
 
 /**
@@ -25,7 +27,7 @@ export interface NewCreate {
  */
 export async function beginCreate(
   options: BeginCreateOptions,
-  { wish, sessionId, key }: NewCreate,
+  { wish, sessionId, key, instanceId }: NewCreate,
 ): Promise<Exclude<CreateBegun, { readonly kind: "name_taken" }>> {
   const { store, clock } = options;
   const { request, call } = wish;
@@ -34,7 +36,7 @@ export async function beginCreate(
     tenant: call.tenant,
     name: request.name,
     labels: request.labels,
-    instanceId: undefined,
+    instanceId,
     phase: "creating",
     createdAtMs: clock.nowMs(),
   };

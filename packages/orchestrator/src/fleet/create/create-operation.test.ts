@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { aroundMethods, SandboxError } from "@turnbox/core";
 import type { ControlCall, CreateSandboxRequest } from "../../control/sandbox-control.ts";
 import type { Store } from "../../store/store.ts";
-import { createFakeFleet, type FakeFleet } from "../fake-fleet.suite.ts";
+import { createFakeFleet, type FakeFleet, type FakeFleetOptions } from "../fake-fleet.suite.ts";
 
 const CALL: ControlCall = { signal: new AbortController().signal, tenant: "t1" };
 const REQUEST: CreateSandboxRequest = {
@@ -39,8 +39,19 @@ class StoreFailures {
 const create = (fleet: FakeFleet, changes: Partial<CreateSandboxRequest> = {}) =>
   fleet.control.createSandbox({ ...REQUEST, ...changes }, CALL);
 
+/** A first candidate that refuses one create, so that the create goes on to the next one. */
+const refusing = (): FakeFleetOptions["hosts"] => {
+  const refusals = [new SandboxError("MAX_SESSIONS_REACHED", "full")];
+  const before = async (operation: string): Promise<void> => {
+    await Promise.resolve();
+    const refusal = operation === "createSandbox" ? refusals.pop() : undefined;
+    if (refusal !== undefined) throw refusal;
+  };
+  return { "i-1": { before } };
+};
+
 const made = (fleet: FakeFleet): readonly string[] =>
-  ["i-1", "i-2"].flatMap((instanceId) => fleet.host(instanceId).sandboxIds());
+  fleet.registry.instanceIds().flatMap((instanceId) => fleet.host(instanceId).sandboxIds());
 
 describe("a create whose store fails", () => {
   it.each<[Step, "before" | "after"]>([
@@ -50,7 +61,7 @@ describe("a create whose store fails", () => {
     ["finishCreate", "after"],
   ])("makes one sandbox under its key when %s fails %s the work", async (step, when) => {
     const failures = new StoreFailures();
-    await using fleet = await createFakeFleet({ aroundStore: failures.around });
+    await using fleet = await createFakeFleet({ hosts: refusing(), aroundStore: failures.around });
     failures.add(step, when);
     await expect(create(fleet)).rejects.toMatchObject({ reason: "STORE_UNAVAILABLE", admitted: "unknown" });
     const { session } = await create(fleet);
@@ -58,19 +69,22 @@ describe("a create whose store fails", () => {
     expect(await fleet.store.getSandbox(session.sessionId, CALL)).toMatchObject({ phase: "created" });
   });
 
-  it("takes back its key, its name and its slot if no host was asked", async () => {
-    const failures = new StoreFailures();
-    await using fleet = await createFakeFleet({ aroundStore: failures.around });
-    failures.add("placeSandbox", "before");
-    await expect(create(fleet)).rejects.toMatchObject({ reason: "STORE_UNAVAILABLE", admitted: "no" });
-    expect(made(fleet)).toEqual([]);
-    expect([fleet.slots.promised("i-1").sessions, fleet.slots.promised("i-2").sessions]).toEqual([0, 0]);
-    await create(fleet, { labels: { another: "request" } });
-  });
+  it.each<Step>(["beginCreate", "placeSandbox"])(
+    "takes back its key, its name and its slot if %s fails and no host has it",
+    async (step) => {
+      const failures = new StoreFailures();
+      await using fleet = await createFakeFleet({ hosts: refusing(), aroundStore: failures.around });
+      failures.add(step, "before");
+      await expect(create(fleet)).rejects.toMatchObject({ reason: "STORE_UNAVAILABLE", admitted: "no" });
+      expect(made(fleet)).toEqual([]);
+      expect([fleet.slots.promised("i-1").sessions, fleet.slots.promised("i-2").sessions]).toEqual([0, 0]);
+      await create(fleet, { labels: { another: "request" } });
+    },
+  );
 
   it("says that the outcome is unknown if an earlier call under the key may have had it made", async () => {
     const failures = new StoreFailures();
-    await using fleet = await createFakeFleet({ aroundStore: failures.around });
+    await using fleet = await createFakeFleet({ hosts: refusing(), aroundStore: failures.around });
     failures.add("beginCreate", "after");
     await expect(create(fleet)).rejects.toMatchObject({ admitted: "unknown" });
     failures.add("placeSandbox", "before");
@@ -105,9 +119,11 @@ describe("a create that another replica goes on with", () => {
     const failures = new StoreFailures();
     let steal: ((store: Store) => Promise<void>) | undefined = async (store) => {
       const [row] = await store.listSandboxes({ tenant: "t1", after: "", limit: 1 }, CALL);
-      if (row !== undefined) await store.placeSandbox({ ...row, instanceId: "i-2", from: undefined }, CALL);
+      if (row !== undefined) await store.placeSandbox({ ...row, instanceId: "i-3", from: "i-1" }, CALL);
     };
     await using fleet = await createFakeFleet({
+      instances: ["i-1", "i-2", "i-3"],
+      hosts: refusing(),
       aroundStore: (store) =>
         aroundMethods(failures.around(store), ["placeSandbox"], async (_step, work) => {
           await steal?.(store);
@@ -117,6 +133,6 @@ describe("a create that another replica goes on with", () => {
     });
     await expect(create(fleet)).rejects.toMatchObject({ reason: "OVERLOADED", admitted: "unknown" });
     expect(made(fleet)).toEqual([]);
-    expect(await create(fleet)).toMatchObject({ sandboxId: expect.stringMatching(/^fleet:i-2:/) });
+    expect(await create(fleet)).toMatchObject({ sandboxId: expect.stringMatching(/^fleet:i-3:/) });
   });
 });

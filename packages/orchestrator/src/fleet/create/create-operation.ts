@@ -7,17 +7,26 @@ import type { InstanceRegistry } from "../registry/instance-registry.ts";
 import { type CreateAttempt, isUnknown, outcomeUnknown, type Own, takenOver } from "./create-attempt.ts";
 import type { CreateQueue } from "./create-queue.ts";
 import type { HostAnswer, HostAsker } from "./host-asker.ts";
-import { demandOf, type TakeSlot } from "./take-slot.ts";
+import { demandOf, type SlotTaker, type TakenSlot } from "./take-slot.ts";
 
 export interface CreateOperationOptions {
   readonly registry: InstanceRegistry;
   readonly store: Store;
   readonly slots: Slots;
   readonly queue: CreateQueue;
-  readonly takeSlot: TakeSlot;
+  readonly slotTaker: SlotTaker;
   readonly asker: HostAsker;
   readonly clock: Clock;
 }
+
+/**
+ * Where a create goes on from: its row names no instance, the instance of a slot that was taken for it, or the instance
+ * that an earlier call may have asked.
+ */
+export type CreateStart =
+  | { readonly kind: "unplaced" }
+  | { readonly kind: "placed"; readonly slot: TakenSlot }
+  | { readonly kind: "resumed"; readonly on: string };
 
 /** How far a create is. In every state but `reserved` its row names the instance `on`. */
 type State =
@@ -72,12 +81,22 @@ export class CreateOperation {
   #candidates: readonly string[] = [];
   #untried: string[] = [];
 
-  /** `on` is the instance that the row names already. */
-  constructor(options: CreateOperationOptions, attempt: CreateAttempt, on: string | undefined) {
+  constructor(options: CreateOperationOptions, attempt: CreateAttempt, start: CreateStart) {
     this.#options = options;
     this.#attempt = attempt;
-    this.#state = on === undefined ? { kind: "reserved" } : { kind: "placed", on, first: "begun" };
-    this.#slot = on === undefined ? undefined : options.slots.claim(on, demandOf(attempt.request));
+    switch (start.kind) {
+      case "unplaced":
+        this.#state = { kind: "reserved" };
+        break;
+      case "placed":
+        this.#slot = this.#beginRound(start.slot);
+        this.#state = { kind: "placed", on: this.#slot.instanceId, first: "fresh" };
+        break;
+      case "resumed":
+        this.#slot = options.slots.claim(start.on, demandOf(attempt.request));
+        this.#state = { kind: "placed", on: start.on, first: "begun" };
+        break;
+    }
   }
 
   async run(): Promise<CreatedSandbox> {
@@ -109,11 +128,14 @@ export class CreateOperation {
     }
   }
 
-  /** Takes a slot, or waits for one while somebody wants the sandbox. */
+  /** Takes a slot, or waits for one while a caller wants the sandbox. */
   async #takeSlot(): Promise<SlotClaim> {
     const { wanted, call } = this.#attempt;
     const signal = AbortSignal.any([wanted, call.signal]);
-    const { claim, candidates } = await this.#options.takeSlot(this.#attempt, { signal });
+    return this.#beginRound(await this.#options.slotTaker.take(this.#attempt, { signal }));
+  }
+
+  #beginRound({ claim, candidates }: TakenSlot): SlotClaim {
     this.#round += 1;
     this.#candidates = candidates;
     this.#untried = candidates.slice(1);

@@ -3,16 +3,16 @@ import type { ControlCall, CreatedSandbox, CreateSandboxRequest } from "../../co
 import { hashPayload, idempotencyConflict } from "../idempotency.ts";
 import type { AwaitHosts } from "../registry/await-hosts.ts";
 import { beginCreate } from "./begin-create.ts";
-import type { CreateWish } from "./create-attempt.ts";
-import { CreateOperation, type CreateOperationOptions } from "./create-operation.ts";
+import type { CreateAttempt, CreateWish } from "./create-attempt.ts";
+import { CreateOperation, type CreateOperationOptions, type CreateStart } from "./create-operation.ts";
 import { HostAsker, type HostAskerOptions } from "./host-asker.ts";
 import { SharedCall } from "./shared-call.ts";
-import { createTakeSlot, type TakeSlotOptions } from "./take-slot.ts";
+import { SlotTaker, type TakenSlot, type TakeSlotOptions } from "./take-slot.ts";
 
 export interface CreateSandboxOptions
   extends TakeSlotOptions,
     HostAskerOptions,
-    Omit<CreateOperationOptions, "takeSlot" | "asker"> {
+    Omit<CreateOperationOptions, "slotTaker" | "asker"> {
   readonly awaitHosts: AwaitHosts;
   readonly logger: Log;
   /** Ids that cannot be guessed. */
@@ -47,7 +47,7 @@ export class SandboxCreator {
 
   constructor(options: CreateSandboxOptions) {
     this.#options = options;
-    this.#operation = { ...options, takeSlot: createTakeSlot(options), asker: new HostAsker(options) };
+    this.#operation = { ...options, slotTaker: new SlotTaker(options), asker: new HostAsker(options) };
   }
 
   async create(request: CreateSandboxRequest, call: ControlCall): Promise<CreatedSandbox> {
@@ -94,7 +94,12 @@ export class SandboxCreator {
     const sessionId = newSessionId();
     const ref = { tenant, method: METHOD, key: wish.request.idempotencyKey };
     const key = payloadHash === undefined ? {} : { key: { ...ref, payloadHash, nowMs: clock.nowMs() } };
-    const begun = await beginCreate(this.#options, { wish, sessionId, ...key });
+    // A slot that is free names the first host in the same transaction that puts the create on record.
+    const slot = await this.#operation.slotTaker.takeNow(wish.request);
+    using claim = slot?.claim;
+    const first = claim === undefined ? {} : { instanceId: claim.instanceId };
+    const begun = await beginCreate(this.#options, { wish, sessionId, ...key, ...first });
+    if (begun.kind !== "reserved") claim?.[Symbol.dispose]();
     const attempt = { ...wish, ...(payloadHash === undefined ? {} : { key: ref }) };
     switch (begun.kind) {
       case "conflict":
@@ -102,13 +107,19 @@ export class SandboxCreator {
       case "done":
         return JSON.parse(begun.result) as CreatedSandbox;
       case "reserved":
-        return await new CreateOperation(this.#operation, { ...attempt, sessionId, begun: "now" }, undefined).run();
-      case "resumed":
-        return await new CreateOperation(
-          this.#operation,
-          { ...attempt, sessionId: begun.row.sessionId, begun: "before" },
-          begun.row.instanceId,
-        ).run();
+        return await this.#carryOut({ ...attempt, sessionId, begun: "now" }, startOn(slot));
+      case "resumed": {
+        const { sessionId: begunId, instanceId: on } = begun.row;
+        const start: CreateStart = on === undefined ? { kind: "unplaced" } : { kind: "resumed", on };
+        return await this.#carryOut({ ...attempt, sessionId: begunId, begun: "before" }, start);
+      }
     }
   }
+
+  async #carryOut(attempt: CreateAttempt, start: CreateStart): Promise<CreatedSandbox> {
+    return await new CreateOperation(this.#operation, attempt, start).run();
+  }
 }
+
+const startOn = (slot: TakenSlot | undefined): CreateStart =>
+  slot === undefined ? { kind: "unplaced" } : { kind: "placed", slot };

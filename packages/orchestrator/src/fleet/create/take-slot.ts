@@ -19,10 +19,10 @@ export interface TakeSlotOptions {
   readonly meter?: FleetMeter;
 }
 
-export type TakeSlot = (
-  wanted: { readonly request: CreateSandboxRequest; readonly patienceMs: number },
-  call: { readonly signal: AbortSignal },
-) => Promise<TakenSlot>;
+export interface WantedSlot {
+  readonly request: CreateSandboxRequest;
+  readonly patienceMs: number;
+}
 
 /** What a sandbox will take of its instance, as far as the request says. */
 export const demandOf = (request: CreateSandboxRequest): Demand => ({
@@ -31,23 +31,44 @@ export const demandOf = (request: CreateSandboxRequest): Demand => ({
   diskBytes: request.quotaBytes ?? 0,
 });
 
-/** Takes a slot for a sandbox, or waits for one. Those that came before are served first. */
-export function createTakeSlot({ registry, slots, rules, queue, meter = NO_METER }: TakeSlotOptions): TakeSlot {
-  const takeNow = (request: CreateSandboxRequest): TakenSlot | { readonly refused: string } => {
-    const wanted = { ...demandOf(request), template: request.template };
-    const placement = findPlacement(wanted, registry.placementView(), rules);
-    if (placement.kind === "refused") return { refused: placement.message };
-    return { claim: slots.claim(placement.candidates[0], demandOf(request)), candidates: placement.candidates };
-  };
-  const takeOrWait: TakeSlot = async ({ request, patienceMs }, call) => {
-    queue.pump();
-    const taken = takeNow(request);
-    if ("claim" in taken) return taken;
-    const take = (): TakenSlot | undefined => {
-      const now = takeNow(request);
-      return "claim" in now ? now : undefined;
-    };
-    return await queue.wait({ take, leftMs: patienceMs, message: taken.refused }, call);
-  };
-  return (wanted, call) => meter.placement(() => takeOrWait(wanted, call));
+/** Takes slots for sandboxes. Creates that came before are served first. */
+export class SlotTaker {
+  readonly #options: TakeSlotOptions;
+  readonly #meter: FleetMeter;
+
+  constructor(options: TakeSlotOptions) {
+    this.#options = options;
+    this.#meter = options.meter ?? NO_METER;
+  }
+
+  /** Takes a slot that is free at this moment, or none. */
+  async takeNow(request: CreateSandboxRequest): Promise<TakenSlot | undefined> {
+    return await this.#meter.placement(() => {
+      this.#options.queue.pump();
+      return Promise.resolve(this.#find(request).taken);
+    });
+  }
+
+  /** Takes a slot, or waits for one. */
+  async take({ request, patienceMs }: WantedSlot, call: { readonly signal: AbortSignal }): Promise<TakenSlot> {
+    const { queue } = this.#options;
+    return await this.#meter.placement(async () => {
+      queue.pump();
+      const found = this.#find(request);
+      if (found.taken !== undefined) return found.taken;
+      const take = (): TakenSlot | undefined => this.#find(request).taken;
+      return await queue.wait({ take, leftMs: patienceMs, message: found.refusal }, call);
+    });
+  }
+
+  #find(
+    request: CreateSandboxRequest,
+  ): { readonly taken: TakenSlot } | { readonly taken?: never; readonly refusal: string } {
+    const { registry, slots, rules } = this.#options;
+    const demand = demandOf(request);
+    const placement = findPlacement({ ...demand, template: request.template }, registry.placementView(), rules);
+    if (placement.kind === "refused") return { refusal: placement.message };
+    const { candidates } = placement;
+    return { taken: { claim: slots.claim(candidates[0], demand), candidates } };
+  }
 }

@@ -106,8 +106,8 @@ class FakeStore implements Store {
     return answer(call, (): CreateBegun => {
       const state = key === undefined ? undefined : this.#beginKey({ ...key, plan: row.sessionId });
       if (state?.kind === "done" || state?.kind === "conflict") return state;
-      const sessionId = state?.kind === "pending" ? state.plan : row.sessionId;
-      const reserved = this.#reserve({ ...row, sessionId });
+      const planned = state?.kind === "pending" ? { ...row, sessionId: state.plan, instanceId: undefined } : row;
+      const reserved = this.#reserve(planned);
       if ("by" in reserved) {
         if (key !== undefined) this.#keys.delete(keyOf(key));
         return { kind: "name_taken", by: reserved.by };

@@ -27,10 +27,10 @@ export function createCreationOperations({ write }: Transactions): CreationOpera
 async function beginCreate(query: Query, { row, key }: CreateBegin): Promise<CreateBegun> {
   const state = key === undefined ? undefined : await beginKey(query, { ...key, plan: row.sessionId });
   if (state?.kind === "done" || state?.kind === "conflict") return state;
-  const sessionId = state?.kind === "pending" ? state.plan : row.sessionId;
-  const reserved = await reserve(query, { ...row, sessionId });
+  const planned = state?.kind === "pending" ? { ...row, sessionId: state.plan, instanceId: undefined } : row;
+  const reserved = await reserve(query, planned);
   if ("by" in reserved) {
-    if (key !== undefined) await dropPlannedKey(query, { ...key, plan: sessionId });
+    if (key !== undefined) await dropPlannedKey(query, { ...key, plan: planned.sessionId });
     return { kind: "name_taken", by: reserved.by };
   }
   return state?.kind === "pending" ? { kind: "resumed", row: reserved.row } : { kind: "reserved" };

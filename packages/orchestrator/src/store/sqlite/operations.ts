@@ -15,7 +15,7 @@ import type {
 import { createFleetOperations } from "./fleet-operations.ts";
 import { Keys } from "./keys.ts";
 import { Sandboxes } from "./sandboxes.ts";
-import { createTransaction } from "./transaction.ts";
+import { createTransaction, unflushed } from "./transaction.ts";
 
 /** The store's operations in SQL, each one transaction. `retentionMs` is how long an idempotency key is kept. */
 export function createOperations(database: DatabaseSync, retentionMs: number) {
@@ -27,7 +27,7 @@ export function createOperations(database: DatabaseSync, retentionMs: number) {
     ...createFleetOperations(database),
     beginCreate: (begin: CreateBegin) => transaction(() => beginCreate(tables, begin)),
     placeSandbox: (placed: SandboxPlacing) => sandboxes.placeSandbox(placed),
-    finishCreate: (finish: CreateFinish) => transaction(() => finishCreate(tables, finish)),
+    finishCreate: (finish: CreateFinish) => unflushed(database, () => transaction(() => finishCreate(tables, finish))),
     withdrawSandbox: (withdrawn: SandboxWithdrawal) => transaction(() => withdraw(tables, withdrawn)),
     getSandbox: (sessionId: string) => sandboxes.get(sessionId),
     findSandboxes: (query: SandboxNameQuery) => sandboxes.find(query),
@@ -55,10 +55,10 @@ interface Tables {
 function beginCreate({ keys, sandboxes }: Tables, { row, key }: CreateBegin): CreateBegun {
   const state = key === undefined ? undefined : keys.begin({ ...key, plan: row.sessionId });
   if (state?.kind === "done" || state?.kind === "conflict") return state;
-  const sessionId = state?.kind === "pending" ? state.plan : row.sessionId;
-  const reserved = sandboxes.reserve({ ...row, sessionId });
+  const planned = state?.kind === "pending" ? { ...row, sessionId: state.plan, instanceId: undefined } : row;
+  const reserved = sandboxes.reserve(planned);
   if ("by" in reserved) {
-    if (key !== undefined) keys.dropPlanned({ ...key, plan: sessionId });
+    if (key !== undefined) keys.dropPlanned({ ...key, plan: planned.sessionId });
     return { kind: "name_taken", by: reserved.by };
   }
   return state?.kind === "pending" ? { kind: "resumed", row: reserved.row } : { kind: "reserved" };
