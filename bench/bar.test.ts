@@ -33,9 +33,17 @@ describe("a bar", () => {
     expect(describeBars({ unit: "ms" })).toBe("");
   });
 
-  it("that is a ratio cannot do without a floor", () => {
-    const bar = { kind: "at_most_ratio", value: 1 } as const;
-    expect(() => judge({ bar, by: "p50", ours: two, floor: undefined })).toThrow("needs a floor");
+  it("may bound what ours takes beyond the floor", () => {
+    const added = (value: number) => ({ kind: "at_most_added", value }) as const;
+    const at = (value: number) => judge({ bar: added(value), by: "p50", ours: ten, floor: two });
+    expect(at(8)).toEqual({ ratio: 5, verdict: "pass" });
+    expect(at(7.9)).toEqual({ ratio: 5, verdict: "fail" });
+    expect(judge({ bar: added(1), by: "p50", ours: two, floor: ten }).verdict).toBe("pass");
+    expect(describeBars({ bar: added(6), unit: "ms" })).toBe("<= floor + 6 ms");
+  });
+
+  it.each(["at_most_ratio", "at_least_ratio", "at_most_added"] as const)("%s cannot do without a floor", (kind) => {
+    expect(() => judge({ bar: { kind, value: 1 }, by: "p50", ours: two, floor: undefined })).toThrow("needs a floor");
   });
 });
 

@@ -3,10 +3,11 @@ import type { Percentile, Summary } from "./statistics.ts";
 
 /**
  * What a row must show. A ratio is to the floor of the same run, in the same percentile; `at_least_ratio` is for rates,
- * where more is better; `below` is a bound in the row's own unit.
+ * where more is better. In the row's own unit `at_most_added` bounds what ours takes beyond the floor, and `below` what it
+ * takes at all.
  */
 export interface Bar {
-  readonly kind: "at_most_ratio" | "at_least_ratio" | "below";
+  readonly kind: "at_most_ratio" | "at_least_ratio" | "at_most_added" | "below";
   readonly value: number;
 }
 
@@ -27,10 +28,20 @@ export interface Evidence {
 export function judge({ bar, by, ours, floor }: Evidence): Judged {
   const ratio = floor === undefined ? undefined : ours[by] / floor[by];
   if (bar === undefined) return { ratio, verdict: "none" };
-  if (bar.kind === "below") return { ratio, verdict: ours[by] < bar.value ? "pass" : "fail" };
-  if (ratio === undefined) throw new Error("a bar that is a ratio needs a floor");
-  const holds = bar.kind === "at_most_ratio" ? ratio <= bar.value : ratio >= bar.value;
-  return { ratio, verdict: holds ? "pass" : "fail" };
+  return { ratio, verdict: holds(bar, ours[by], floor?.[by]) ? "pass" : "fail" };
+}
+
+function holds({ kind, value }: Bar, ours: number, floor: number | undefined): boolean {
+  if (kind === "below") return ours < value;
+  if (floor === undefined) throw new Error("a bar that compares needs a floor");
+  switch (kind) {
+    case "at_most_ratio":
+      return ours / floor <= value;
+    case "at_least_ratio":
+      return ours / floor >= value;
+    case "at_most_added":
+      return ours - floor <= value;
+  }
 }
 
 /** All that a row must show, in words. */
@@ -46,6 +57,14 @@ interface Barred {
 }
 
 function describeBar(bar: Bar, unit: string): string {
-  if (bar.kind === "below") return `< ${bar.value} ${unit}`;
-  return bar.kind === "at_most_ratio" ? `<= ${bar.value} x` : `>= ${bar.value} x`;
+  switch (bar.kind) {
+    case "at_most_ratio":
+      return `<= ${bar.value} x`;
+    case "at_least_ratio":
+      return `>= ${bar.value} x`;
+    case "at_most_added":
+      return `<= floor + ${bar.value} ${unit}`;
+    case "below":
+      return `< ${bar.value} ${unit}`;
+  }
 }
