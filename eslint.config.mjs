@@ -127,7 +127,11 @@ export default defineConfig(
   },
   {
     // Child processes, sockets and the process itself live in real time.
-    files: ["packages/core/src/{async,command,server}/**/*.ts", "packages/*/src/{main,serve}.ts"],
+    files: [
+      "packages/core/src/{async,command}/**/*.ts",
+      "packages/rpc/src/server/**/*.ts",
+      "packages/*/src/{main,serve}.ts",
+    ],
     rules: { "no-restricted-properties": "off", "no-restricted-globals": "off", "no-restricted-imports": "off" },
   },
   {

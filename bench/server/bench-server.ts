@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { connectHost, connectTurnbox, type HostClients, Turnbox, type TurnboxClients } from "@turnbox/client";
-import { createLineTransport, Http2Lines } from "@turnbox/core/line";
+import { createLineTransport, Http2Lines } from "@turnbox/rpc/client";
 import { Health } from "@turnbox/protocol/health/v1/health_pb";
 import { findPool } from "../../test/support/residue.ts";
 import { makeHome, startServer, type TestServer } from "../../test/support/server.ts";

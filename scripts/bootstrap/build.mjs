@@ -14,7 +14,7 @@ const sources = () => packageFolders().flatMap((folder) => [`${folder}/src`, `${
 const builds = () => packageFolders().map((folder) => `${folder}/dist`);
 
 /** What the programs are made from. */
-const BUNDLED = ["cli", "agents", "client", "orchestrator", "sandbox-host", "core", "protocol"];
+const BUNDLED = ["cli", "agents", "client", "orchestrator", "sandbox-host", "rpc", "core", "protocol"];
 const BUNDLERS = ["bundle.mjs", "bundle-cli.mjs", "bundle-services.mjs"].map((name) => `scripts/bootstrap/${name}`);
 
 /** The steps that turn a clone with a toolchain into one that runs: dependencies, generated code, compiled code. */

@@ -32,7 +32,7 @@ async function bundleProgram(folder, program) {
     target: "node24",
     format: "esm",
     // A terminal needs the prebuilt code beside it; traces bring a whole kit that only few want.
-    external: ["@lydell/node-pty", "@turnbox/core/trace"],
+    external: ["@lydell/node-pty", "@turnbox/rpc/trace"],
     plugins: [keepPlaces(folder, program)],
     // Packages of the older kind ask for node's own modules by `require`.
     banner: {

@@ -18,12 +18,16 @@ const inFolderBut =
 
 export const ROOMS = {
   protocol: { uses: [], edges: all },
-  core: {
-    uses: ["protocol"],
-    edges: (file) => /^server\/|^line\/[^/]*\.test\.ts$|^error\/wire[^/]*\.ts$/.test(file),
+  core: { uses: [] },
+  // Both ends of the wire, side by side.
+  rpc: {
+    uses: ["core", "protocol"],
+    rows: [["client", "trace"], ["server"], ["metrics", "wire"]],
+    beside: "below",
+    edges: all,
   },
   "sandbox-host": {
-    uses: ["core", "protocol"],
+    uses: ["rpc", "core", "protocol"],
     rows: [
       ["rpc"],
       ["recovery", "file-worker"],
@@ -42,16 +46,16 @@ export const ROOMS = {
     edges: (file) => file.startsWith("rpc/"),
   },
   orchestrator: {
-    uses: ["core", "protocol"],
+    uses: ["rpc", "core", "protocol"],
     rows: [["rpc", "metrics"], ["fleet"], ["host", "provisioner", "store"], ["control"], ["async"]],
     beside: "above",
     adapters: { provisioner: inFolder, store: inFolder, control: inFolder, host: all },
     edges: (file) => /^rpc\/|^host\//.test(file),
   },
-  client: { uses: ["core", "protocol"], edges: all },
+  client: { uses: ["rpc", "core", "protocol"], edges: all },
   agents: { uses: ["client"], rows: [["environment", "mcp"], ["provider"]], beside: "above" },
   // What starts services on this machine uses core; everything else goes through the library.
-  cli: { uses: ["agents", "client", "core"] },
+  cli: { uses: ["agents", "client", "rpc", "core"] },
 };
 
 /** What is wrong with a file of one room importing a file of another, or of none, in the same package; or undefined. */

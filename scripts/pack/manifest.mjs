@@ -42,13 +42,13 @@ export function libraryManifest({ manifest, entries, imports }) {
 }
 
 /** The manifest of the published command line, which holds everything that it needs in itself. */
-export function programManifest({ manifest, core }) {
+export function programManifest({ manifest, rpc }) {
   return {
     ...common(manifest),
     files: ["bin", "bundle", "shell", "THIRD-PARTY-NOTICES.txt"],
     bin: manifest.bin,
     exports: { "./package.json": "./package.json" },
-    peerDependencies: Object.fromEntries(TRACE_KIT.map((name) => [name, compatible(core.dependencies[name])])),
+    peerDependencies: Object.fromEntries(TRACE_KIT.map((name) => [name, compatible(rpc.dependencies[name])])),
     peerDependenciesMeta: Object.fromEntries(TRACE_KIT.map((kit) => [kit, { optional: true }])),
     publishConfig: { access: "public" },
   };

@@ -36,7 +36,7 @@ async function stageProgram(into) {
   writeCommon(
     into,
     PROGRAM.folder,
-    programManifest({ manifest: readManifest(PROGRAM.folder), core: readManifest("core") }),
+    programManifest({ manifest: readManifest(PROGRAM.folder), rpc: readManifest("rpc") }),
   );
 }
 

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { fromConnectError } from "@turnbox/core";
+import { fromConnectError } from "@turnbox/rpc/wire";
 import { bytesOf } from "../support/file-client.ts";
 import { doneOf, type FileRoom, openFileRoom } from "../support/file-room.ts";
 import { completeTurn, createSession, destroy, getSession, rollBack, script } from "../support/host-calls.ts";

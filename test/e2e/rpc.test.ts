@@ -4,7 +4,7 @@ import {
   type OtlpReceiver,
   type ReceivedSpan,
   startOtlpReceiver,
-} from "../../packages/core/src/trace/otlp-receiver.suite.ts";
+} from "../../packages/rpc/src/trace/otlp-receiver.suite.ts";
 import { poll, REPO, run } from "../support/process.ts";
 import { startServer, type TestServer } from "../support/server.ts";
 

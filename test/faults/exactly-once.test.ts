@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
-import { fromConnectError } from "@turnbox/core";
+import { fromConnectError } from "@turnbox/rpc/wire";
 import { ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import { startHost, type TestHost } from "../support/host.ts";
 import { completeTurn, createSession, rollBack, script } from "../support/host-calls.ts";

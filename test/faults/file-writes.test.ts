@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { fromConnectError } from "@turnbox/core";
+import { fromConnectError } from "@turnbox/rpc/wire";
 import { fileClient, uploadOf } from "../support/file-client.ts";
 import { type FileRoom, openFileRoom } from "../support/file-room.ts";
 import { poll } from "../support/process.ts";

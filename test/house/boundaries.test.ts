@@ -78,11 +78,9 @@ describe("the boundaries between folders", () => {
     ["a room the settings of an adapter", `${fleet}/fleet/fleet.ts`, "../provisioner/ec2/ec2-settings.ts"],
     ["a port the room that uses it", `${host}/storage/storage.ts`, "../session/session.ts"],
     ["a room the protocol", `${host}/lifecycle/create.ts`, "@turnbox/protocol/turnbox/host/v1/session_pb"],
-    [
-      "another file of core the protocol",
-      "packages/core/src/error/reason.ts",
-      "@turnbox/protocol/turnbox/common/v1/error_pb",
-    ],
+    ["core the protocol", "packages/core/src/error/reason.ts", "@turnbox/protocol/turnbox/common/v1/error_pb"],
+    ["core the wire", "packages/core/src/error/reason.ts", "@turnbox/rpc/wire"],
+    ["the server the client of the wire", "packages/rpc/src/server/listen.ts", "../client/line-error.ts"],
     ["core a service", "packages/core/src/id/session-id.ts", "@turnbox/sandbox-host"],
     ["core the client", "packages/core/src/id/session-id.ts", "@turnbox/client"],
     ["the client a service", "packages/client/src/client.ts", "@turnbox/orchestrator"],
@@ -120,7 +118,7 @@ describe("the boundaries between folders", () => {
     ],
     [
       "the wire form of errors the protocol",
-      "packages/core/src/error/wire.ts",
+      "packages/rpc/src/wire/connect-error.ts",
       "@turnbox/protocol/turnbox/common/v1/error_pb",
     ],
     ["the client the protocol", "packages/client/src/client.ts", "@turnbox/protocol/turnbox/host/v1/session_pb"],

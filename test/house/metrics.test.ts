@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "@jest/globals";
-import type { MetricTable } from "@turnbox/core/metrics";
+import type { MetricTable } from "@turnbox/rpc/metrics";
 import { FLEET_METRICS } from "../../packages/orchestrator/src/metrics/fleet-metrics.ts";
 import { HOST_METRICS } from "../../packages/sandbox-host/src/rpc/metrics/host-metrics.ts";
 import { root } from "../../scripts/bootstrap/layout.mjs";

@@ -55,11 +55,11 @@ describe("the manifest of a published library", () => {
 
 describe("the manifest of the published command line", () => {
   it("depends on nothing, and has traces as something one may have", () => {
-    const core = {
+    const rpc = {
       dependencies: { "@opentelemetry/api": "1.10.0", "@opentelemetry/sdk-node": "0.301.0", pino: "1.0.0" },
     };
     const manifest = { ...client, name: "turnbox", bin: { turnbox: "./bin/turnbox.mjs" } };
-    const made = programManifest({ manifest, core });
+    const made = programManifest({ manifest, rpc });
     expect(made).toMatchObject({ name: "turnbox", version: "1.2.3", bin: manifest.bin });
     expect(Object.keys(made)).not.toContain("dependencies");
     expect(Object.keys(made.peerDependencies)).toEqual(Object.keys(made.peerDependenciesMeta));

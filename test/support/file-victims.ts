@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { fromConnectError } from "@turnbox/core";
+import { fromConnectError } from "@turnbox/rpc/wire";
 import { archiveOf } from "./archive-of.ts";
 import { Refusal, type TestHost } from "./host.ts";
 import { bytesOf, fileClient, uploadOf } from "./file-client.ts";

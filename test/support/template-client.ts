@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { fromConnectError } from "@turnbox/core";
+import { fromConnectError } from "@turnbox/rpc/wire";
 import { HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import { uploadOf } from "./file-client.ts";
 import type { TestHost } from "./host.ts";

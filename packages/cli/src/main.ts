@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline/promises";
 import { createChildCommandRunner, SandboxError, systemClock } from "@turnbox/core";
-import { openTracing } from "@turnbox/core/trace";
+import { openTracing } from "@turnbox/rpc/trace";
 import { createHttp2ConnectionWith, type Environment, parseEnvironment } from "@turnbox/client/internal";
 import { exitCodeOf } from "./exit-code.ts";
 import { createInterrupts } from "./interrupts.ts";

@@ -1,6 +1,6 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { invalidArgument } from "@turnbox/core";
-import { createLineTransport, Http2Lines, type Http2Times } from "@turnbox/core/line";
+import { createLineTransport, Http2Lines, type Http2Times } from "@turnbox/rpc/client";
 import { type Peer, withSandboxErrors } from "./sandbox-error-transport.ts";
 
 /** Where a service is and what opens it. */

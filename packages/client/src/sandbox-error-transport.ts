@@ -1,5 +1,6 @@
 import { ConnectError, type Transport } from "@connectrpc/connect";
-import { type Admitted, errnoOf, fromConnectError, hasReason, isNeverSent, SandboxError } from "@turnbox/core";
+import { type Admitted, errnoOf, hasReason, isNeverSent, SandboxError } from "@turnbox/core";
+import { fromConnectError } from "@turnbox/rpc/wire";
 
 /** Who is at the other end of a connection; it decides the reason of a connection that fails. */
 export type Peer = "server" | "host";

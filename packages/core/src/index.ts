@@ -29,7 +29,6 @@ export { createFifoSupply, type FifoSupply } from "./command/fifo-supply.ts";
 export { errnoOf, isNeverSent } from "./error/connection-errno.ts";
 export { type Admitted, ERROR_TABLE, isReason, type Reason, type ReasonRow, type Retry } from "./error/reason.ts";
 export { hasReason, invalidArgument, SandboxError, type SandboxErrorOptions } from "./error/sandbox-error.ts";
-export { fromConnectError, toConnectError } from "./error/wire.ts";
 export { newSessionId, parseSessionId, type SessionId } from "./id/session-id.ts";
 export { randomToken } from "./id/token.ts";
 export {
@@ -84,7 +83,12 @@ export {
   type TokenSigner,
   type TokenSignerOptions,
 } from "./token/token-signer.ts";
-export { createTokenVerifier, type TokenVerifier, type TokenVerifierOptions } from "./token/token-verifier.ts";
+export {
+  type CheckRation,
+  createTokenVerifier,
+  type TokenVerifier,
+  type TokenVerifierOptions,
+} from "./token/token-verifier.ts";
 export {
   environmentBytes,
   parseEnum,

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { newSessionId, randomToken, type TokenSigner } from "@turnbox/core";
-import { NO_TRACING } from "@turnbox/core/trace";
+import { NO_TRACING } from "@turnbox/rpc/trace";
 import type { OrchestratorOptions } from "./orchestrator-options.ts";
 import type { OrchestratorConfig } from "./config.ts";
 import { createFleet, type Fleet, type FleetTimes } from "./fleet/fleet.ts";

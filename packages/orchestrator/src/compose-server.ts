@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { TokenSigner, TokenVerifier } from "@turnbox/core";
-import { createRpcMeter } from "@turnbox/core/metrics";
+import { createRpcMeter } from "@turnbox/rpc/metrics";
 import {
   createHealthBoard,
   createRpcHandler,
@@ -8,8 +8,8 @@ import {
   listen,
   registerReflection,
   serveMetrics,
-} from "@turnbox/core/server";
-import { NO_TRACING } from "@turnbox/core/trace";
+} from "@turnbox/rpc/server";
+import { NO_TRACING } from "@turnbox/rpc/trace";
 import type { OrchestratorOptions } from "./orchestrator-options.ts";
 import type { OrchestratorConfig } from "./config.ts";
 import type { Fleet } from "./fleet/fleet.ts";

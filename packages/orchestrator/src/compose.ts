@@ -6,8 +6,8 @@ import {
   loadOrCreateSigningKeys,
   SandboxError,
 } from "@turnbox/core";
-import { createMetrics } from "@turnbox/core/metrics";
-import { NO_TRACING } from "@turnbox/core/trace";
+import { createMetrics } from "@turnbox/rpc/metrics";
+import { NO_TRACING } from "@turnbox/rpc/trace";
 import { Background } from "./async/background.ts";
 import { runEvery } from "./async/run-every.ts";
 import { openProvisioner, openStore } from "./compose-backends.ts";

@@ -1,5 +1,5 @@
 import type { Clock, HomeInfo, Log } from "@turnbox/core";
-import type { Tracing } from "@turnbox/core/trace";
+import type { Tracing } from "@turnbox/rpc/trace";
 import type { OrchestratorConfig } from "./config.ts";
 
 /** What an orchestrator is put together from. */

@@ -11,7 +11,7 @@ import {
   systemClock,
   writeDraft,
 } from "@turnbox/core";
-import { openTracing } from "@turnbox/core/trace";
+import { openTracing } from "@turnbox/rpc/trace";
 import { composeOrchestrator } from "./compose.ts";
 import { hostEnvironment, loadConfig, tracingEnvironment } from "./config.ts";
 import { ORCHESTRATOR_VERSION } from "./version.ts";

@@ -12,9 +12,9 @@ import {
   SandboxError,
   systemClock,
 } from "@turnbox/core";
-import { createMetrics, createRpcMeter } from "@turnbox/core/metrics";
-import { createHealthBoard, createRpcHandler, listen, registerReflection, serveMetrics } from "@turnbox/core/server";
-import { openTracing } from "@turnbox/core/trace";
+import { createMetrics, createRpcMeter } from "@turnbox/rpc/metrics";
+import { createHealthBoard, createRpcHandler, listen, registerReflection, serveMetrics } from "@turnbox/rpc/server";
+import { openTracing } from "@turnbox/rpc/trace";
 import { composeBackends } from "./compose-backends.ts";
 import { composeHost, type HostOptions } from "./compose.ts";
 import { type HostConfig, loadConfig, tracingEnvironment } from "./config.ts";

@@ -1,5 +1,4 @@
-import { hasErrno, isLiving, type ProcessIdentity, SandboxError } from "@turnbox/core";
-import type { Clock } from "@turnbox/core";
+import { type Clock, hasErrno, isLiving, type ProcessIdentity, SandboxError } from "@turnbox/core";
 
 const POLL_MS = 100;
 

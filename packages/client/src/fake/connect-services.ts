@@ -6,7 +6,8 @@ import {
   type Interceptor,
   type StreamResponse,
 } from "@connectrpc/connect";
-import { SandboxError, toConnectError } from "@turnbox/core";
+import { SandboxError } from "@turnbox/core";
+import { toConnectError } from "@turnbox/rpc/wire";
 import { type ConnectionFactory, createTokenInterceptor } from "../connection.ts";
 import { type Peer, withSandboxErrors } from "../sandbox-error-transport.ts";
 

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
-import { SandboxError, toConnectError } from "@turnbox/core";
+import { SandboxError } from "@turnbox/core";
+import { toConnectError } from "@turnbox/rpc/wire";
 import { FileEventKind, FileService, FileType } from "@turnbox/protocol/turnbox/host/v1/file_pb";
 import {
   type LaunchProcessRequest,

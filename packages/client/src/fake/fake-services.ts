@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { SandboxError, toConnectError } from "@turnbox/core";
+import { SandboxError } from "@turnbox/core";
+import { toConnectError } from "@turnbox/rpc/wire";
 import { FleetService } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
 import {
   type CreateSandboxRequest,

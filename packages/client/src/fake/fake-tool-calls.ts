@@ -1,6 +1,7 @@
 import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import { SandboxError, toConnectError } from "@turnbox/core";
+import { SandboxError } from "@turnbox/core";
+import { toConnectError } from "@turnbox/rpc/wire";
 import { ExitReason, OutputStream, type ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import type { OutputChunk, ToolResult } from "../sandbox/tool/tool-call.ts";
 

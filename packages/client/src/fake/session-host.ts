@@ -1,6 +1,7 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, createRouterTransport, type Interceptor } from "@connectrpc/connect";
-import { SandboxError, toConnectError } from "@turnbox/core";
+import { SandboxError } from "@turnbox/core";
+import { toConnectError } from "@turnbox/rpc/wire";
 import { HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import { SessionService, SessionState } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { SnapshotKind, SnapshotService } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";

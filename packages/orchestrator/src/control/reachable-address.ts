@@ -1,4 +1,4 @@
-import { isLoopback } from "@turnbox/core/server";
+import { isLoopback } from "@turnbox/rpc/server";
 
 const ANY_ADDRESS: readonly string[] = ["0.0.0.0", "::"];
 

@@ -1,5 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { errnoOf, fromConnectError, isNeverSent, type Reason, SandboxError } from "@turnbox/core";
+import { errnoOf, isNeverSent, type Reason, SandboxError } from "@turnbox/core";
+import { fromConnectError } from "@turnbox/rpc/wire";
 import { ErrorDetailSchema } from "@turnbox/protocol/turnbox/common/v1/error_pb";
 
 /** Codes that the transport uses for a connection that broke, where no host has said anything. */

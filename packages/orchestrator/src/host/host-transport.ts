@@ -1,6 +1,6 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import type { Clock } from "@turnbox/core";
-import { createLineTransport, Http2Lines, type Http2Times } from "@turnbox/core/line";
+import { createLineTransport, Http2Lines, type Http2Times } from "@turnbox/rpc/client";
 
 /** One HTTP/2 connection to a host at a time. */
 export interface HostTransport extends Disposable {

@@ -1,7 +1,8 @@
 import { createServer as createNetServer } from "node:net";
 import { describe, expect, it } from "@jest/globals";
 import { type ConnectRouter, createRouterTransport } from "@connectrpc/connect";
-import { type Reason, Secret, SandboxError, toConnectError } from "@turnbox/core";
+import { type Reason, SandboxError, Secret } from "@turnbox/core";
+import { toConnectError } from "@turnbox/rpc/wire";
 import { Admission, HealthStatus, HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import { ProcessService, ProcessState } from "@turnbox/protocol/turnbox/host/v1/process_pb";
 import { SessionService, SessionState, ToolsPolicy } from "@turnbox/protocol/turnbox/host/v1/session_pb";

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { SandboxError } from "@turnbox/core";
-import { createMetrics } from "@turnbox/core/metrics";
+import { createMetrics } from "@turnbox/rpc/metrics";
 import { createManualClock } from "@turnbox/core/testing";
-import { NO_TRACING } from "@turnbox/core/trace";
+import { NO_TRACING } from "@turnbox/rpc/trace";
 import { createFakeSandboxControl } from "../control/fake/fake-sandbox-control.ts";
 import type { FleetChange, FleetInstance } from "../fleet/fleet-view.ts";
 import { createFakeFleet } from "../rpc/fake-fleet.suite.ts";

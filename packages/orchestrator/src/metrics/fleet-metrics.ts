@@ -4,7 +4,7 @@ import {
   type Metrics,
   type MetricTable,
   RPC_METRICS,
-} from "@turnbox/core/metrics";
+} from "@turnbox/rpc/metrics";
 
 /** Everything that an orchestrator shows at `/metrics`, besides what its process is like. docs/OPERATIONS.md lists the same. */
 export const FLEET_METRICS = {

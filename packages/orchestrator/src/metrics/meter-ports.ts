@@ -1,6 +1,6 @@
 import { aroundMethods, type Clock } from "@turnbox/core";
-import { measure } from "@turnbox/core/metrics";
-import type { Tracing } from "@turnbox/core/trace";
+import { measure } from "@turnbox/rpc/metrics";
+import type { Tracing } from "@turnbox/rpc/trace";
 import type { FleetMeter } from "../fleet/fleet-meter.ts";
 import type { HostConnection } from "../control/host-connection.ts";
 import type { SandboxControl } from "../control/sandbox-control.ts";

@@ -1,6 +1,6 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import { type Clock, invalidArgument } from "@turnbox/core";
-import { closingSignalOf } from "@turnbox/core/server";
+import { closingSignalOf } from "@turnbox/rpc/server";
 import type { FleetService } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
 import type { FleetOperations, FleetView } from "../fleet/fleet-view.ts";
 import { fromDrainRequest, fromInstanceRequest, fromRefreshRequest, toWireInstance } from "./convert-fleet.ts";

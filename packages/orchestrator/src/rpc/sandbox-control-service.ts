@@ -11,7 +11,7 @@ import {
   type TokenGrant,
   type TokenSigner,
 } from "@turnbox/core";
-import { principalOf } from "@turnbox/core/server";
+import { principalOf } from "@turnbox/rpc/server";
 import type {
   ConnectSandboxResponseSchema,
   ImportTemplateRequest,

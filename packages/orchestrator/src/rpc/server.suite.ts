@@ -6,12 +6,12 @@ import {
   createLog,
   createTokenSigner,
   createTokenVerifier,
-  fromConnectError,
   type Reason,
   Secret,
   systemClock,
 } from "@turnbox/core";
-import { createRouterOptions } from "@turnbox/core/server";
+import { fromConnectError } from "@turnbox/rpc/wire";
+import { createRouterOptions } from "@turnbox/rpc/server";
 import { FleetService } from "@turnbox/protocol/turnbox/control/v1/fleet_pb";
 import { SandboxControlService } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
 import { createFakeSandboxControl } from "../control/fake/fake-sandbox-control.ts";

@@ -1,7 +1,8 @@
 import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
 import type { DescService } from "@bufbuild/protobuf";
-import { fromConnectError, type Secret, systemClock } from "@turnbox/core";
-import { createRouterOptions } from "@turnbox/core/server";
+import { fromConnectError } from "@turnbox/rpc/wire";
+import { type Secret, systemClock } from "@turnbox/core";
+import { createRouterOptions } from "@turnbox/rpc/server";
 import { createTestAccess, type TestAccess } from "@turnbox/core/testing";
 import { createFenceInterceptor } from "./fence-interceptor.ts";
 import type { Host } from "./host.ts";

@@ -1,7 +1,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, jest } from "@jest/globals";
-import { type AccessVerb, fromConnectError } from "@turnbox/core";
+import type { AccessVerb } from "@turnbox/core";
+import { fromConnectError } from "@turnbox/rpc/wire";
 import { ChangeKind, SnapshotService } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
 import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
 import { accessTo } from "./client.suite.ts";

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { holdsVerb, invalidArgument, parseSize, SandboxError } from "@turnbox/core";
-import { principalOf } from "@turnbox/core/server";
+import { principalOf } from "@turnbox/rpc/server";
 import {
   ChangeKind as WireKind,
   type ChangeSchema,

@@ -1,6 +1,6 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { ANY_TENANT, invalidArgument, SandboxError } from "@turnbox/core";
-import { principalOf } from "@turnbox/core/server";
+import { principalOf } from "@turnbox/rpc/server";
 import type { Fence } from "../cordon/fence.ts";
 
 /** In which commands of the fleet's leader say in which epoch it leads. */

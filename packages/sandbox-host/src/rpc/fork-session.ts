@@ -1,6 +1,6 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import { parseKey, parseLabels, parseResources, parseVariables, SandboxError } from "@turnbox/core";
-import { principalOf } from "@turnbox/core/server";
+import { principalOf } from "@turnbox/rpc/server";
 import { ForkSessionRequestSchema, type SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { findMade } from "../lifecycle/create.ts";
 import { checkCeilings } from "../session/ceilings.ts";

@@ -1,7 +1,7 @@
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { coversTenant } from "@turnbox/core";
-import { principalOf } from "@turnbox/core/server";
+import { principalOf } from "@turnbox/rpc/server";
 import { HealthStatus, type HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import type { HealthGrade } from "../health/grade.ts";
 import type { StorageStatus } from "../storage/storage.ts";

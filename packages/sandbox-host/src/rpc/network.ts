@@ -1,7 +1,7 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { invalidArgument, parseKey } from "@turnbox/core";
-import { principalOf } from "@turnbox/core/server";
+import { principalOf } from "@turnbox/rpc/server";
 import type { NetworkPolicy as WirePolicy } from "@turnbox/protocol/turnbox/host/v1/network_pb";
 import {
   CreatePortAccessRequestSchema,

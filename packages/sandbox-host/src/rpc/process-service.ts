@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { invalidArgument, parseKey, parseSize, parseVariables, SandboxError } from "@turnbox/core";
-import { principalOf } from "@turnbox/core/server";
+import { principalOf } from "@turnbox/rpc/server";
 import {
   type LaunchProcessRequest,
   LaunchProcessRequestSchema,

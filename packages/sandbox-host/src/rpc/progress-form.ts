@@ -1,6 +1,6 @@
 import { type DescField, toBinary } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
-import { type WireForm, withWireForm } from "@turnbox/core/server";
+import { type WireForm, withWireForm } from "@turnbox/rpc/server";
 import {
   type AttachToolCallResponse,
   type ExecuteToolStreamResponse,

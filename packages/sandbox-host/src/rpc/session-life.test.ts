@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
-import { fromConnectError, type Secret } from "@turnbox/core";
+import { fromConnectError } from "@turnbox/rpc/wire";
+import type { Secret } from "@turnbox/core";
 import { HostService } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import {
   SessionEventKind,

@@ -8,7 +8,7 @@ import {
   parseSize,
   parseVariables,
 } from "@turnbox/core";
-import { principalOf } from "@turnbox/core/server";
+import { principalOf } from "@turnbox/rpc/server";
 import {
   CreateSessionRequestSchema,
   DestroySessionRequestSchema,

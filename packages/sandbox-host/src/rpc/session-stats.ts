@@ -1,6 +1,6 @@
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { principalOf } from "@turnbox/core/server";
+import { principalOf } from "@turnbox/rpc/server";
 import type { SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { readSessionStats } from "../session/stats.ts";
 import type { Host } from "./host.ts";

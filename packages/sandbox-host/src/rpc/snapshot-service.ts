@@ -1,6 +1,6 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { invalidArgument, parseEnum, parseKey } from "@turnbox/core";
-import { principalOf } from "@turnbox/core/server";
+import { principalOf } from "@turnbox/rpc/server";
 import { ToolsPolicy } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import {
   CreateSnapshotRequestSchema,

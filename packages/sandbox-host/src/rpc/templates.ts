@@ -1,7 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { invalidArgument, parseKey, SandboxError } from "@turnbox/core";
-import { principalOf } from "@turnbox/core/server";
+import { principalOf } from "@turnbox/rpc/server";
 import {
   DeleteTemplateRequestSchema,
   type HostService,

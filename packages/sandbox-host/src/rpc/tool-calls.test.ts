@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
-import { fromConnectError } from "@turnbox/core";
+import { fromConnectError } from "@turnbox/rpc/wire";
 import {
   type AttachToolCallResponse,
   ExitReason,

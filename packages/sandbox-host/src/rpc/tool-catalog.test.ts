@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import type { Client } from "@connectrpc/connect";
-import { fromConnectError } from "@turnbox/core";
+import { fromConnectError } from "@turnbox/rpc/wire";
 import { ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import { startTestHost, type TestHost } from "../compose.suite.ts";
 import { accessTo } from "./client.suite.ts";

@@ -1,7 +1,7 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { parseEnum } from "@turnbox/core";
-import { principalOf } from "@turnbox/core/server";
+import { principalOf } from "@turnbox/rpc/server";
 import {
   type AttachToolCallResponse,
   AttachToolCallResponseSchema,

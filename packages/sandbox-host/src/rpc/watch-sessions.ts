@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { parseLabels } from "@turnbox/core";
-import { closingSignalOf, principalOf } from "@turnbox/core/server";
+import { closingSignalOf, principalOf } from "@turnbox/rpc/server";
 import {
   SessionEventKind,
   type SessionService,

@@ -1,5 +1,6 @@
 import type { ConnectRouter } from "@connectrpc/connect";
-import { SandboxError, toConnectError } from "@turnbox/core";
+import { SandboxError } from "@turnbox/core";
+import { toConnectError } from "@turnbox/rpc/wire";
 import {
   type ExecuteToolRequest,
   ExitReason,

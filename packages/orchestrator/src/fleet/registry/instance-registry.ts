@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { type Clock, createDeadline, SandboxError } from "@turnbox/core";
-import type { Log } from "@turnbox/core";
+import { type Clock, createDeadline, type Log, SandboxError } from "@turnbox/core";
 import type { FleetChange, FleetInstance, FleetView } from "../fleet-view.ts";
 import type { Machine, MachineState, Provisioner } from "../../provisioner/provisioner.ts";
 import type { InstanceRow, Store } from "../../store/store.ts";

@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createLog } from "@turnbox/core";
-import type { Clock } from "@turnbox/core";
+import { type Clock, createLog } from "@turnbox/core";
 import type { Provisioner } from "../provisioner.ts";
 import { createEc2Client } from "./ec2-client.ts";
 import type { Ec2Hardware, Ec2Options } from "./ec2-options.ts";

@@ -1,5 +1,4 @@
-import { type Clock, hasReason, SandboxError } from "@turnbox/core";
-import type { Log } from "@turnbox/core";
+import { type Clock, hasReason, type Log, SandboxError } from "@turnbox/core";
 import type { Machine, MachineState, Tags } from "../provisioner.ts";
 import { type HostProcess, type HostProcessSpec, startHostProcess } from "./host-process.ts";
 import { untilStill } from "./heartbeat.ts";

@@ -1,6 +1,5 @@
 import { join } from "node:path";
-import { type Clock, SandboxError } from "@turnbox/core";
-import type { Log } from "@turnbox/core";
+import { type Clock, type Log, SandboxError } from "@turnbox/core";
 import { whileWanted } from "../../async/while-wanted.ts";
 import { checkLaunchSpec, checkMachineQuery } from "../launch-spec.ts";
 import { type LaunchSpec, type Machine, type MachineQuery, matchesQuery, type Provisioner } from "../provisioner.ts";

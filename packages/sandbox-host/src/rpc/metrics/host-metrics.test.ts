@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { createMetrics } from "@turnbox/core/metrics";
+import { createMetrics } from "@turnbox/rpc/metrics";
 import { SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { SnapshotService } from "@turnbox/protocol/turnbox/host/v1/snapshot_pb";
 import { ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";

@@ -1,4 +1,4 @@
-import { CALL_BUCKETS_SECONDS, type Metrics, type MetricTable, RPC_METRICS } from "@turnbox/core/metrics";
+import { CALL_BUCKETS_SECONDS, type Metrics, type MetricTable, RPC_METRICS } from "@turnbox/rpc/metrics";
 
 /** Everything that a host shows at `/metrics`, besides what its process is like. docs/OPERATIONS.md lists the same. */
 export const HOST_METRICS = {

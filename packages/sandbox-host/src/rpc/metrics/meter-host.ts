@@ -1,5 +1,5 @@
 import type { Clock } from "@turnbox/core";
-import { measure } from "@turnbox/core/metrics";
+import { measure } from "@turnbox/rpc/metrics";
 import { CATALOG } from "../../tool/catalog.ts";
 import type { ExecuteTool } from "../../tool/execute.ts";
 import type { LedgerAnswer } from "../../tool/ledger.ts";

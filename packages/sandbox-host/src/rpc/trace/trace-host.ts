@@ -1,5 +1,5 @@
 import { aroundMethods } from "@turnbox/core";
-import type { Tracing } from "@turnbox/core/trace";
+import type { Tracing } from "@turnbox/rpc/trace";
 import type { Runtime } from "../../runtime/runtime.ts";
 import type { Storage } from "../../storage/storage.ts";
 import type { Host } from "../host.ts";

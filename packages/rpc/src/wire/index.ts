@@ -1,0 +1,1 @@
+export { fromConnectError, toConnectError } from "./connect-error.ts";
