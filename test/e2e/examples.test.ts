@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { poll, REPO, run } from "../support/process.ts";
@@ -14,15 +14,38 @@ afterAll(async () => {
 
 const clientEnvironment = (): NodeJS.ProcessEnv => environment(server.home, { TURNBOX_PORT: new URL(server.url).port });
 
-/** Runs an example as its reader does, and answers with the lines that it printed. */
+/** Runs an example by the command of README.md, and returns the lines that it printed after those of the bootstrap. */
 async function example(name: string): Promise<readonly string[]> {
   const env = clientEnvironment();
-  const { exitCode, stdout, stderr } = await run(process.execPath, [`examples/${name}.ts`], { env });
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
-  return stdout.trimEnd().split("\n");
+  const { exitCode, stdout, stderr } = await run("npm", ["run", "--silent", "example", name], { env, cwd: REPO });
+  expect({ exitCode, stderr: stderr.replaceAll(/^npm warn .*\n/gm, "") }).toEqual({ exitCode: 0, stderr: "" });
+  const lines = stdout.trimEnd().split("\n");
+  return lines.slice(lines.findIndex((line) => line.startsWith("bootstrap: ready")) + 1);
 }
 
 describe("the examples", () => {
+  it("run by one command, which names them if it is given no other", async () => {
+    const { exitCode, stdout } = await run("npm", ["run", "--silent", "example"], {
+      env: clientEnvironment(),
+      cwd: REPO,
+    });
+    expect(exitCode).toBe(2);
+    for (const name of ["agent-loop", "bisect-turns", "fork-and-race", "long-process"]) expect(stdout).toContain(name);
+  }, 120_000);
+
+  it("run the ten lines of README.md from a file", async () => {
+    const readme = await readFile(join(REPO, "README.md"), "utf8");
+    const [, lines = ""] = /^```ts\n(.*?)^```$/ms.exec(readme) ?? [];
+    await mkdir(join(REPO, "dist-pack"), { recursive: true });
+    const folder = await mkdtemp(join(REPO, "dist-pack/ten-lines-"));
+    try {
+      await writeFile(join(folder, "ten-lines.ts"), lines);
+      expect(await example(join(folder, "ten-lines.ts"))).toEqual(["hello"]);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  }, 120_000);
+
   it("drive a scripted agent through turns, and take a failed step back", async () => {
     expect(await example("agent-loop")).toEqual([
       "model: I have 17 tools",
