@@ -129,10 +129,13 @@ describe("turnbox extend", () => {
     expect(world.extended.map(({ ttl }) => ttl?.seconds)).toEqual([7200n, undefined]);
   });
 
-  it.each([[[]], [["--ttl", "1h", "--none"]], [["--ttl", "soon"]]])("refuses %j, and sends nothing", async (options) => {
-    expect((await harness.run(["extend", "web", ...options])).exitCode).toBe(2);
-    expect(harness.calls).toEqual([]);
-  });
+  it.each([[[]], [["--ttl", "1h", "--none"]], [["--ttl", "soon"]]])(
+    "refuses %j, and sends nothing",
+    async (options) => {
+      expect((await harness.run(["extend", "web", ...options])).exitCode).toBe(2);
+      expect(harness.calls).toEqual([]);
+    },
+  );
 });
 
 describe("turnbox repair", () => {

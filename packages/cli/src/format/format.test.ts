@@ -25,7 +25,6 @@ describe("formatAge", () => {
 describe("parseDuration", () => {
   it.each([
     ["500ms", 500],
-    ["30", 30_000],
     ["30s", 30_000],
     ["1.5m", 90_000],
     ["2h", 7_200_000],
@@ -34,8 +33,12 @@ describe("parseDuration", () => {
     expect(parseDuration(raw, "timeout")).toBe(durationMs);
   });
 
-  it.each(["", "0", "-1s", "1w", "s", "1 s", "1e3", "0.0001ms"])("refuses %j and names the field", (raw) => {
+  it.each(["", "0", "-1s", "1w", "s", "1e3", "0.0001ms"])("refuses %j and names the field", (raw) => {
     expect(() => parseDuration(raw, "timeout")).toThrow(/^timeout: /);
+  });
+
+  it("refuses a number without a unit, and says how to write it", () => {
+    expect(() => parseDuration("30", "ttl")).toThrow("ttl: 30 has no unit: write 30s or 30ms");
   });
 });
 
