@@ -58,7 +58,7 @@ export interface Backends {
   /** One whose containers take their networks with them. */
   readonly runtime: Runtime;
   readonly network: Network;
-  /** The processes that touch the files of sessions; none is started before there is work. The host disposes them. */
+  /** The processes that touch the files of sessions; none is started before there is work. */
   readonly workers: FileWorkers;
 }
 

@@ -2,13 +2,13 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createChildCommandRunner, createLog, parseConfig, type Principal } from "@turnbox/core";
-import { composeHost, type HostOptions } from "./compose.ts";
+import { composeHost, type Host } from "./compose.ts";
 import { HOST_SETTINGS, type HostConfig } from "./config.ts";
 import { createNetworkedRuntime } from "./container/networked-runtime.ts";
 import { createFileWorkers } from "./file/workers.ts";
+import type { HostOptions } from "./compose-options.ts";
 import type { CreateRequest } from "./lifecycle/create.ts";
 import { createFakeNetwork, type FakeNetwork } from "./network/fake/fake-network.ts";
-import type { Host } from "./rpc/host.ts";
 import { FAKE_PROGRAMS } from "./runtime/fake/fake-program.ts";
 import { createFakeMachine, createFakeRuntime, type FakeRuntime } from "./runtime/fake/fake-runtime.ts";
 import type { Session } from "./session/session.ts";
@@ -73,7 +73,7 @@ async function start(world: World, parts: TestParts = {}): Promise<TestHost> {
       dataDirectory: directory,
       log: createLog({ name: "test", level: "silent", to: "stderr" }),
       path: process.env["PATH"] ?? "",
-      backends: { storage, runtime: createNetworkedRuntime(runtime, network), network, workers },
+      backends: () => ({ storage, runtime: createNetworkedRuntime(runtime, network), network, workers }),
       miniSources: { busybox: join(directory, "busybox"), bash: join(directory, "bash") },
     },
     { signal: SIGNAL },

@@ -2,22 +2,33 @@ import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
   acquireHomeLock,
+  type Aide,
   createAide,
   createLog,
   createTokenVerifier,
   loadOrCreateHomeToken,
   loadPublicKeys,
+  type Log,
   openHome,
   parentDeath,
   SandboxError,
   systemClock,
+  type TokenVerifier,
 } from "@turnbox/core";
 import { createMetrics, createRpcMeter } from "@turnbox/rpc/metrics";
-import { createHealthBoard, createRpcHandler, listen, registerReflection, serveMetrics } from "@turnbox/rpc/server";
-import { openTracing } from "@turnbox/rpc/trace";
+import {
+  createHealthBoard,
+  createRpcHandler,
+  type HealthBoard,
+  listen,
+  registerReflection,
+  serveMetrics,
+} from "@turnbox/rpc/server";
+import { openTracing, type Tracing } from "@turnbox/rpc/trace";
 import { composeBackends } from "./compose-backends.ts";
-import { composeHost, type HostOptions } from "./compose.ts";
+import { composeHost, type Host } from "./compose.ts";
 import { type HostConfig, loadConfig, tracingEnvironment } from "./config.ts";
+import type { HostOptions } from "./compose-options.ts";
 import { createFenceInterceptor } from "./rpc/fence-interceptor.ts";
 import { registerHostGauges } from "./rpc/metrics/host-gauges.ts";
 import { HOST_METRICS } from "./rpc/metrics/host-metrics.ts";
@@ -54,21 +65,53 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { home, dataDirectory } = options;
   const config = loadConfig(home);
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
-  await using _lock = await acquireHomeLock(join(dataDirectory, "host.lock"));
+  await using stack = new AsyncDisposableStack();
+  stack.use(await acquireHomeLock(join(dataDirectory, "host.lock")));
   const log = createLog({
     name: "sandbox-host",
     level: config.logLevel,
     to: { path: join(dataDirectory, "host.log") },
   });
+  const verifier = openVerifier(home);
+  const tracing = stack.use(await startTracing(log));
+  const helper = stack.use(createAide());
+  const composed = stack.use(
+    await composeHost(hostOptions(options, { config, log, helper, tracing }), { signal: options.stop }),
+  );
+  const shutdown = new AbortController();
+  const board = createHealthBoard();
+  const handler = createHandler(composed.host, { verifier, log, tracing, board, shutdownSignal: shutdown.signal });
+  const server = stack.use(
+    await listen({
+      host: config.bindAddress,
+      port: options.port,
+      handler,
+      keys: "present",
+      drainMs: config.shutdownTimeout,
+      ...(await tlsOf(config)),
+    }),
+  );
+  board.set("", "serving");
+  announce(config, server.port, { log, heartbeat: options.heartbeat });
+
+  await untilStopped(options.stop);
+  board.set("", "not_serving");
+  log.info("stopping");
+  await drain(server, shutdown, { stopNow: options.stopNow, timeoutMs: config.shutdownTimeout });
+}
+
+function openVerifier(home: string): TokenVerifier {
   const { id: issuer } = openHome(home);
-  const verifier = createTokenVerifier({
+  return createTokenVerifier({
     publicKeys: loadPublicKeys(join(home, "keys", "signing-key.pub.pem")),
     homeToken: loadOrCreateHomeToken(join(home, "token")),
     issuer,
     clock: systemClock,
   });
+}
 
-  await using tracing = await openTracing({
+async function startTracing(log: Log): Promise<Tracing> {
+  return await openTracing({
     serviceName: "turnbox-sandbox-host",
     version: HOST_VERSION,
     env: tracingEnvironment(),
@@ -77,63 +120,77 @@ export async function serve(options: ServeOptions): Promise<void> {
       log.warn({ message }, "traces");
     },
   });
-  using aide = createAide();
-  const parts: HostOptions = {
-    config,
-    dataDirectory,
-    log,
-    aide,
-    path: options.path,
-    ...(options.crashFile === null ? {} : { crashPoint: createCrashOnRequest(options.crashFile) }),
-  };
-  const shutdown = new AbortController();
-  await using composed = await composeHost(
-    tracing.state === "off" ? parts : { ...parts, backends: traceBackends(await composeBackends(parts), tracing) },
-    { signal: options.stop },
-  );
-  const board = createHealthBoard();
+}
+
+function hostOptions(
+  { dataDirectory, path, crashFile }: ServeOptions,
+  parts: { readonly config: HostConfig; readonly log: Log; readonly helper: Aide; readonly tracing: Tracing },
+): HostOptions {
+  const { config, log, helper: aide, tracing } = parts;
+  const crashPoint = crashFile === null ? {} : { crashPoint: createCrashOnRequest(crashFile) };
+  const host: HostOptions = { config, dataDirectory, log, aide, path, ...crashPoint };
+  if (tracing.state === "off") return host;
+  return { ...host, backends: async () => traceBackends(await composeBackends(host), tracing) };
+}
+
+/** All that the port serves: calls, health, reflection and metrics. */
+function createHandler(
+  composed: Host,
+  parts: {
+    readonly verifier: TokenVerifier;
+    readonly log: Log;
+    readonly tracing: Tracing;
+    readonly board: HealthBoard;
+    readonly shutdownSignal: AbortSignal;
+  },
+): ReturnType<typeof serveMetrics> {
+  const { verifier, log, tracing, board, shutdownSignal } = parts;
   const metrics = createMetrics(HOST_METRICS, { process: "shown" });
-  registerHostGauges(metrics, composed.host);
-  const routes = createRoutes(meterHost(traceTools(composed.host, tracing), metrics));
+  registerHostGauges(metrics, composed);
+  const routes = createRoutes(meterHost(traceTools(composed, tracing), metrics));
   const calls = createRpcHandler({
     verifier,
     log,
     clock: systemClock,
     meter: createRpcMeter(metrics, systemClock),
     outerInterceptors: [tracing.server],
-    shutdownSignal: shutdown.signal,
-    innerInterceptors: [createFenceInterceptor(composed.host.fence)],
+    shutdownSignal,
+    innerInterceptors: [createFenceInterceptor(composed.fence)],
     routes: (router) => {
       routes(router);
       board.register(router);
       registerReflection(router, HOST_FILES);
     },
   });
-  await using server = await listen({
-    host: config.bindAddress,
-    port: options.port,
-    handler: serveMetrics(calls, { verifier, render: metrics.render }),
-    keys: "present",
-    drainMs: config.shutdownTimeout,
-    ...(await tlsOf(config)),
-  });
-  board.set("", "serving");
-  const scheme = config.tlsCertificatePath === null ? "http" : "https";
-  const url = `${scheme}://${config.advertiseAddr}:${server.port}`;
-  log.info({ url }, "serving");
-  const heartbeat = options.heartbeat === "given" ? { heartbeat: "given" } : {};
-  process.stdout.write(`${JSON.stringify({ event: "ready", url, pid: process.pid, ...heartbeat })}\n`);
-  if (options.heartbeat === "given") beat();
+  return serveMetrics(calls, { verifier, render: metrics.render });
+}
 
-  await untilStopped(options.stop);
-  board.set("", "not_serving");
-  log.info("stopping");
+/** Says that the host serves: in the log, and to its parent. */
+function announce(
+  config: HostConfig,
+  port: number,
+  { log, heartbeat }: { readonly log: Log; readonly heartbeat: ServeOptions["heartbeat"] },
+): void {
+  const scheme = config.tlsCertificatePath === null ? "http" : "https";
+  const url = `${scheme}://${config.advertiseAddr}:${port}`;
+  log.info({ url }, "serving");
+  const beats = heartbeat === "given" ? { heartbeat } : {};
+  process.stdout.write(`${JSON.stringify({ event: "ready", url, pid: process.pid, ...beats })}\n`);
+  if (heartbeat === "given") beat();
+}
+
+/** Lets calls end by themselves for a while, or until `stopNow`; then they are ended. */
+async function drain(
+  server: AsyncDisposable,
+  shutdown: AbortController,
+  { stopNow, timeoutMs }: { readonly stopNow: AbortSignal; readonly timeoutMs: number },
+): Promise<void> {
   const finished = new AbortController();
   const endCalls = (): void => {
     shutdown.abort(new SandboxError("SHUTTING_DOWN", "the host is stopping"));
   };
-  options.stopNow.addEventListener("abort", endCalls, { once: true });
-  systemClock.sleep(config.shutdownTimeout, { signal: finished.signal }).then(endCalls, () => undefined);
+  stopNow.addEventListener("abort", endCalls, { once: true });
+  systemClock.sleep(timeoutMs, { signal: finished.signal }).then(endCalls, () => undefined);
   await server[Symbol.asyncDispose]();
   finished.abort();
 }

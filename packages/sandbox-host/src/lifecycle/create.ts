@@ -140,7 +140,7 @@ export interface Made {
 }
 
 /** The session of a receipt. Its id may belong to another session by now, even of another tenant. */
-export function findMade(registry: Registry, made: Made): Session {
+export function findMade(registry: Pick<Registry, "find">, made: Made): Session {
   const session = registry.find(made.id);
   if (session?.row.token === made.token) return session;
   throw new SandboxError("SESSION_NOT_FOUND", `session ${made.id} of this idempotency key was destroyed`, {

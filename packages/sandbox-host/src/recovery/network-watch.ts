@@ -54,7 +54,6 @@ export function watchNetwork(deps: {
     [Symbol.asyncDispose]: async () => {
       stop.abort();
       await watching;
-      await network[Symbol.asyncDispose]();
     },
   };
 }

@@ -4,9 +4,9 @@ import { fromConnectError } from "@turnbox/rpc/wire";
 import { type Secret, systemClock } from "@turnbox/core";
 import { createRouterOptions } from "@turnbox/rpc/server";
 import { createTestAccess, type TestAccess } from "@turnbox/core/testing";
+import type { Fence } from "../cordon/fence.ts";
 import { createFenceInterceptor } from "./fence-interceptor.ts";
-import type { Host } from "./host.ts";
-import { createRoutes } from "./routes.ts";
+import { createRoutes, type ServiceParts } from "./routes.ts";
 
 /** Clients of a host, through its gate and its routes. */
 export interface HostAccess {
@@ -15,7 +15,7 @@ export interface HostAccess {
   readonly sign: TestAccess["sign"];
 }
 
-export function accessTo(host: Host): HostAccess {
+export function accessTo(host: ServiceParts & { readonly fence: Fence }): HostAccess {
   const access = createTestAccess({ clock: systemClock });
   const router = createRouterOptions({
     verifier: access.verifier,

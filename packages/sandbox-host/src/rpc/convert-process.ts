@@ -7,8 +7,8 @@ import {
   ProcessState,
 } from "@turnbox/protocol/turnbox/host/v1/process_pb";
 import type { LaunchedProcess } from "../process/launched-process.ts";
+import type { Terminals } from "../process/terminal.ts";
 import type { ProcessEnd } from "../record/row.ts";
-import type { Host } from "./host.ts";
 
 const REASONS = {
   exited: ProcessExitReason.EXITED,
@@ -20,7 +20,10 @@ const REASONS = {
 } as const satisfies Record<ProcessEnd["reason"], ProcessExitReason>;
 
 /** A process as the wire has it, with what its files say at this moment. */
-export async function showProcess(host: Pick<Host, "terminals">, process: LaunchedProcess): Promise<Process> {
+export async function showProcess(
+  host: { readonly terminals: Pick<Terminals, "typedBytes"> },
+  process: LaunchedProcess,
+): Promise<Process> {
   const { row } = process;
   const { end: outputBytes } = await process.journal.extent();
   const inputBytes = row.terminal === null ? process.input.acceptedBytes : host.terminals.typedBytes(process);

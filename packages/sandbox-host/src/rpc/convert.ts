@@ -22,6 +22,7 @@ import {
 import type { Phase, SnapshotKind, SnapshotRow, TurnOutcome } from "../record/row.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Session } from "../session/session.ts";
+import type { SessionFacts } from "../session/session-usage.ts";
 import type { BaseInfo, SnapshotInfo, Storage } from "../storage/storage.ts";
 import type { LedgerAnswer } from "../tool/ledger.ts";
 import type { ExitReason } from "../tool/result.ts";
@@ -63,12 +64,6 @@ export const TURN_OUTCOMES: ReadonlyMap<number, TurnOutcome> = new Map([
   [WireOutcome.SUCCEEDED, "succeeded"],
   [WireOutcome.FAILED, "failed"],
 ]);
-
-/** Facts of a session that are not in its row. */
-export interface SessionFacts {
-  readonly snapshotCount: number;
-  readonly spaceUsedBytes: number;
-}
 
 export function toWireSession({ row, gate }: Session, facts: SessionFacts): WireSession {
   const { expiresAtMs, idleTimeoutMs, onTimeout } = row.timing;
@@ -168,12 +163,16 @@ export function toWireTemplate(base: BaseInfo, latest: "latest" | "older"): Temp
   });
 }
 
-/** What the configured backends can do; what a later part brings is false until it is there. */
-export function toWireCapabilities(host: {
-  readonly storage: Storage;
-  readonly runtime: Runtime;
+/** What the capabilities of a host follow from. */
+export interface CapabilitySource {
+  readonly storage: Pick<Storage, "capabilities" | "kind">;
+  readonly runtime: Pick<Runtime, "isolation" | "kind" | "pausePreservesProcesses">;
+  /** 0 is no limit. */
   readonly maxSessions: number;
-}): Capabilities {
+}
+
+/** What the configured backends can do; what a later part brings is false until it is there. */
+export function toWireCapabilities(host: CapabilitySource): Capabilities {
   const snapshots = host.storage.capabilities.snapshots === "supported";
   return create(CapabilitiesSchema, {
     snapshots,

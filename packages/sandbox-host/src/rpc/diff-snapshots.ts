@@ -11,7 +11,7 @@ import {
 import type { Change, ChangeKind } from "../turn/diff/change.ts";
 import type { Answer } from "../turn/diff/answers.ts";
 import type { DiffSnapshots } from "../turn/diff/diff-snapshots.ts";
-import type { Host } from "./host.ts";
+import { type FindsSessions, findSession } from "./call.ts";
 import { pageOf } from "./paging.ts";
 
 const MIB = 1024 * 1024;
@@ -29,23 +29,27 @@ const KINDS = {
   "type-changed": WireKind.TYPE_CHANGED,
 } as const satisfies Record<ChangeKind, WireKind>;
 
-/** SnapshotService.DiffSnapshots. A page token is the answer's id, a dot and the place in the answer. */
+export interface DiffSnapshotsParts extends FindsSessions {
+  readonly diffSnapshots: DiffSnapshots;
+}
+
+/** SnapshotService.DiffSnapshots. A page token is the answer's id, a dot and a position in the answer. */
 export function diffSnapshots(
-  host: Pick<Host, "registry"> & { readonly diffSnapshots: DiffSnapshots },
+  host: DiffSnapshotsParts,
 ): (
   request: DiffSnapshotsRequest,
   context: HandlerContext,
 ) => Promise<MessageInitShape<typeof DiffSnapshotsResponseSchema>> {
   return async (request, context) => {
     const caller = principalOf(context);
-    const session = host.registry.get(request.sessionId, caller);
+    const session = findSession(host, request.sessionId, context);
     if (request.text && !holdsVerb(caller, "files")) {
       throw new SandboxError("PERMISSION_DENIED", "text: the token does not allow files", {
         metadata: { field: "text" },
       });
     }
     if (request.fromSnapshotId === "") throw invalidArgument("from_snapshot_id", "must not be empty");
-    const { answerId, place } = parseToken(request.page?.pageToken ?? "");
+    const { answerId, position } = parseToken(request.page?.pageToken ?? "");
     const answer = await host.diffSnapshots(
       session,
       {
@@ -57,34 +61,34 @@ export function diffSnapshots(
       },
       { signal: context.signal },
     );
-    const page = cutPage(answer, { pageSize: request.page?.pageSize ?? 0, pageToken: place });
+    const page = cutPage(answer, { pageSize: request.page?.pageSize ?? 0, pageToken: position });
     return {
       changes: page.changes.map(toWireChange),
-      page: { nextPageToken: page.nextPlace === "" ? "" : `${answer.id}.${page.nextPlace}` },
+      page: { nextPageToken: page.nextPosition === "" ? "" : `${answer.id}.${page.nextPosition}` },
     };
   };
 }
 
-function parseToken(token: string): { readonly answerId: string | null; readonly place: string } {
-  if (token === "") return { answerId: null, place: "" };
-  const [answerId, place, ...rest] = token.split(".");
-  if (!answerId || !place || rest.length > 0)
+function parseToken(token: string): { readonly answerId: string | null; readonly position: string } {
+  if (token === "") return { answerId: null, position: "" };
+  const [answerId, position, ...rest] = token.split(".");
+  if (!answerId || !position || rest.length > 0)
     throw invalidArgument("page.page_token", "must be the next_page_token of an earlier page of the same list");
-  return { answerId, place };
+  return { answerId, position };
 }
 
 /** As many changes as were asked for and fit into a message, at least one. Their order is their only unique key. */
 function cutPage(
   answer: Answer,
   request: { readonly pageSize: number; readonly pageToken: string },
-): { readonly changes: readonly Change[]; readonly nextPlace: string } {
+): { readonly changes: readonly Change[]; readonly nextPosition: string } {
   const entries = answer.changes.map((change, index) => ({ change, key: index.toString().padStart(8, "0") }));
   const list = { listName: `diff ${answer.id}`, keyOf: ({ key }: { readonly key: string }) => key };
   const wanted = pageOf(entries, request, list);
   let bytes = 0;
   const tooMany = wanted.entries.findIndex(({ change }) => (bytes += change.bytes) > MAX_PAGE_BYTES);
   const page = tooMany < 0 ? wanted : pageOf(entries, { ...request, pageSize: Math.max(1, tooMany) }, list);
-  return { changes: page.entries.map(({ change }) => change), nextPlace: page.nextPageToken };
+  return { changes: page.entries.map(({ change }) => change), nextPosition: page.nextPageToken };
 }
 
 /** An absolute path inside, in its shortest form. */

@@ -30,7 +30,7 @@ beforeAll(async () => {
     path: process.env["PATH"] ?? "",
   };
   backends = await composeBackends(options);
-  composed = await composeHost({ ...options, backends }, { signal: AbortSignal.timeout(SLOW_MS / 2) });
+  composed = await composeHost({ ...options, backends: () => backends }, { signal: AbortSignal.timeout(SLOW_MS / 2) });
   session = await composed.host.createSession(
     {
       tenant: "default",

@@ -1,31 +1,34 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import { parseKey, parseLabels, parseResources, parseVariables, SandboxError } from "@turnbox/core";
+import { parseLabels, parseResources, parseVariables, SandboxError } from "@turnbox/core";
 import { principalOf } from "@turnbox/rpc/server";
 import { ForkSessionRequestSchema, type SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { findMade } from "../lifecycle/create.ts";
-import { checkCeilings } from "../session/ceilings.ts";
+import { type Ceilings, checkCeilings } from "../session/ceilings.ts";
+import type { Registry } from "../session/registry.ts";
 import { forkRights } from "../turn/fork-rights.ts";
-import type { ForkedChild } from "../turn/fork.ts";
-import { canonicalRequest } from "./canonical.ts";
-import type { Host } from "./host.ts";
-import { readPolicy } from "./network.ts";
-import { show } from "./show.ts";
-import { signalOf } from "./signal.ts";
-import { parseTtl } from "./ttl.ts";
+import type { ForkedChild, ForkSession } from "../turn/fork.ts";
+import { keyedRequest, signalOf, type Stops, type UsesSessions, useSession } from "./call.ts";
+import { parseTtl } from "./duration.ts";
+import { type EnforcesPolicies, readPolicy } from "./network.ts";
+import { show, type ShowsSessions } from "./show.ts";
+
+export interface ForkSessionParts extends Stops, ShowsSessions, UsesSessions, EnforcesPolicies {
+  readonly registry: Pick<Registry, "find" | "get">;
+  readonly forkSession: ForkSession;
+  readonly ceilings: Ceilings;
+}
 
 /** ForkSession: one result for each child. */
-export function forkSession(host: Host): ServiceImpl<typeof SessionService>["forkSession"] {
+export function forkSession(host: ForkSessionParts): ServiceImpl<typeof SessionService>["forkSession"] {
   return async (request, context) => {
     const caller = principalOf(context);
-    const session = host.registry.get(request.sessionId, caller);
-    host.activity.touch(session);
+    const session = useSession(host, request.sessionId, context);
     const asked = { limits: parseResources(request.resources), ttlMs: parseTtl("ttl", request.ttl) };
     checkCeilings({ ...asked, quotaBytes: null }, host.ceilings);
     const forked = await host.forkSession(
       session,
       {
-        idempotencyKey: parseKey("idempotency_key", request.idempotencyKey),
-        payload: canonicalRequest(ForkSessionRequestSchema, { ...request, idempotencyKey: "" }),
+        ...keyedRequest(ForkSessionRequestSchema, request),
         expectedGeneration: request.expectedGeneration,
         snapshotId: request.snapshotId === "" ? null : request.snapshotId,
         count: request.count === 0 ? 1 : request.count,
@@ -49,7 +52,7 @@ function orNull(map: Readonly<Record<string, string>>): Readonly<Record<string, 
 }
 
 /** A child of an earlier call with the same key may be gone by now. */
-async function toResult(host: Host, child: ForkedChild) {
+async function toResult(host: ForkSessionParts, child: ForkedChild) {
   if ("reason" in child) return { result: { case: "reason", value: child.reason } as const, message: child.message };
   try {
     return { result: { case: "session", value: await show(host, findMade(host.registry, child)) } as const };

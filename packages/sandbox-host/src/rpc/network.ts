@@ -1,24 +1,36 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { invalidArgument, parseKey } from "@turnbox/core";
-import { principalOf } from "@turnbox/rpc/server";
+import { invalidArgument } from "@turnbox/core";
 import type { NetworkPolicy as WirePolicy } from "@turnbox/protocol/turnbox/host/v1/network_pb";
 import {
   CreatePortAccessRequestSchema,
   type SessionService,
   UpdateNetworkPolicyRequestSchema,
 } from "@turnbox/protocol/turnbox/host/v1/session_pb";
+import type { UpdateNetworkPolicy } from "../lifecycle/update-network-policy.ts";
 import { assertEnforceable, DENY_ALL, type NetworkPolicy, parsePolicy } from "../network-policy/policy.ts";
-import { canonicalRequest } from "./canonical.ts";
-import type { Host } from "./host.ts";
-import { signalOf } from "./signal.ts";
-import { parseTtl } from "./ttl.ts";
+import type { Network } from "../network/network.ts";
+import type { Ports } from "../port-access/ports.ts";
+import { findSession, keyedRequest, signalOf, type Stops, type UsesSessions, useSession } from "./call.ts";
+import { parseTtl } from "./duration.ts";
+
+/** What methods need that take a policy. */
+export interface EnforcesPolicies {
+  readonly network: Pick<Network, "bounds" | "support">;
+}
+
+/** What the methods need that are about the network of a session. */
+export interface NetworkParts extends Stops, UsesSessions {
+  readonly network: Pick<Network, "bounds" | "denials" | "support">;
+  readonly updateNetworkPolicy: UpdateNetworkPolicy;
+  readonly ports: Pick<Ports, "createAccess">;
+}
 
 type Service = ServiceImpl<typeof SessionService>;
 
 /** The policy of a request that this host can put in force; null where none is given. */
 export function readPolicy(
-  host: Host,
+  host: EnforcesPolicies,
   wire: WirePolicy | undefined,
   field: "network_policy" | "policy" = "network_policy",
 ): NetworkPolicy | null {
@@ -35,9 +47,9 @@ function toWirePolicy({ allowList, denyList, ...flags }: NetworkPolicy) {
 }
 
 /** GetNetworkPolicy: the policy, what the host closes whatever it says, and what was refused. */
-export function getNetworkPolicy(host: Host): Service["getNetworkPolicy"] {
+export function getNetworkPolicy(host: NetworkParts): Service["getNetworkPolicy"] {
   return async (request, context) => {
-    const { row } = host.registry.get(request.sessionId, principalOf(context));
+    const { row } = findSession(host, request.sessionId, context);
     const denials = row.container === null ? [] : await host.network.denials(row.container, { signal: context.signal });
     const { bounds } = host.network;
     const policy = row.networkPolicy ?? DENY_ALL;
@@ -50,17 +62,16 @@ export function getNetworkPolicy(host: Host): Service["getNetworkPolicy"] {
   };
 }
 
-export function updateNetworkPolicy(host: Host): Service["updateNetworkPolicy"] {
+export function updateNetworkPolicy(host: NetworkParts): Service["updateNetworkPolicy"] {
   return async (request, context) => {
-    const session = host.registry.get(request.sessionId, principalOf(context));
+    const session = findSession(host, request.sessionId, context);
     const policy = readPolicy(host, request.policy, "policy");
     if (policy === null) throw invalidArgument("policy", "is required");
     host.activity.touch(session);
     await host.updateNetworkPolicy(
       session,
       {
-        idempotencyKey: parseKey("idempotency_key", request.idempotencyKey),
-        payload: canonicalRequest(UpdateNetworkPolicyRequestSchema, { ...request, idempotencyKey: "" }),
+        ...keyedRequest(UpdateNetworkPolicyRequestSchema, request),
         expectedGeneration: request.expectedGeneration,
         policy,
       },
@@ -70,13 +81,11 @@ export function updateNetworkPolicy(host: Host): Service["updateNetworkPolicy"] 
   };
 }
 
-export function createPortAccess(host: Host): Service["createPortAccess"] {
+export function createPortAccess(host: NetworkParts): Service["createPortAccess"] {
   return async (request, context) => {
-    const session = host.registry.get(request.sessionId, principalOf(context));
-    host.activity.touch(session);
+    const session = useSession(host, request.sessionId, context);
     const access = await host.ports.createAccess(session, {
-      idempotencyKey: parseKey("idempotency_key", request.idempotencyKey),
-      payload: canonicalRequest(CreatePortAccessRequestSchema, { ...request, idempotencyKey: "" }),
+      ...keyedRequest(CreatePortAccessRequestSchema, request),
       expectedGeneration: request.expectedGeneration,
       port: request.port,
       ttlMs: parseTtl("ttl", request.ttl),

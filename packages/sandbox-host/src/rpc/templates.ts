@@ -1,6 +1,5 @@
-import { createHash, type Hash } from "node:crypto";
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { invalidArgument, parseKey, SandboxError } from "@turnbox/core";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { invalidArgument, parseKey } from "@turnbox/core";
 import { principalOf } from "@turnbox/rpc/server";
 import {
   DeleteTemplateRequestSchema,
@@ -8,15 +7,22 @@ import {
   type ImportTemplateHeader,
   type ImportTemplateRequest,
 } from "@turnbox/protocol/turnbox/host/v1/host_pb";
-import type { ReceiptRow } from "../record/row.ts";
-import type { BaseInfo } from "../storage/storage.ts";
-import { canonicalRequest } from "./canonical.ts";
+import type { Uploads } from "../session/uploads.ts";
+import type { Templates } from "../template/templates.ts";
+import type { RemoveTemplate } from "../warm/remove-template.ts";
+import { keyedRequest } from "./call.ts";
 import { toWireTemplate } from "./convert.ts";
-import type { Host } from "./host.ts";
+
+/** What the methods need that are about templates. */
+export interface TemplateParts {
+  readonly templates: Pick<Templates, "importArchive" | "list">;
+  readonly uploads: Pick<Uploads, "once">;
+  readonly removeTemplate: RemoveTemplate;
+}
 
 type Handlers = ServiceImpl<typeof HostService>;
 
-export function listTemplates(host: Host): Handlers["listTemplates"] {
+export function listTemplates(host: TemplateParts): Handlers["listTemplates"] {
   return async (_request, context) => {
     const bases = await host.templates.list({ signal: context.signal });
     const isLatest = (index: number): boolean => bases[index - 1]?.name !== bases[index]?.name;
@@ -24,72 +30,35 @@ export function listTemplates(host: Host): Handlers["listTemplates"] {
   };
 }
 
-/** What the receipt of an import remembers. */
-interface Imported {
-  readonly base: BaseInfo;
-  readonly bodyHash: string;
-}
-
-/**
- * ImportTemplate. A replay of a key is read to its end, and has to be the same archive. Template and receipt are not one
- * commit, but the same archive is the same version: a crash between them makes nothing twice.
- */
-export function importTemplate(host: Host): Handlers["importTemplate"] {
+/** ImportTemplate. The same archive is the same version: what is imported twice is there once. */
+export function importTemplate({ templates, uploads }: TemplateParts): Handlers["importTemplate"] {
   return async (requests, context) => {
     const parts = requests[Symbol.asyncIterator]();
     const { idempotencyKey, name } = await readHeader(parts);
-    const key = parseKey("header.idempotency_key", idempotencyKey);
-    const hash = createHash("sha256");
-    const body = hashed(readData(parts), hash);
-    let mine: Imported | undefined;
-    const imported = await host.receipts.once<Imported>(
-      { scope: scopeOf(context, "ImportTemplate"), key, payload: name },
-      async (receiptOf) => {
-        const base = await host.templates.importArchive(name, body, { signal: context.signal });
-        mine = { base, bodyHash: hash.digest("hex") };
-        await keep(host, receiptOf(mine));
-        return mine;
-      },
-    );
-    if (mine === undefined) await assertSameBody({ body, hash, imported, key });
-    return { template: toWireTemplate(imported.base, "latest") };
+    const upload = {
+      scope: `${principalOf(context).tenant}/ImportTemplate`,
+      key: parseKey("header.idempotency_key", idempotencyKey),
+      payload: name,
+      body: readData(parts),
+      bodyName: "archive",
+    } as const;
+    const { base } = await uploads.once(upload, async (body) => ({
+      base: await templates.importArchive(name, body, { signal: context.signal }),
+    }));
+    return { template: toWireTemplate(base, "latest") };
   };
 }
 
-export function deleteTemplate(host: Host): Handlers["deleteTemplate"] {
+export function deleteTemplate(host: TemplateParts): Handlers["deleteTemplate"] {
   return async (request, context) => {
-    const key = parseKey("idempotency_key", request.idempotencyKey);
-    const payload = canonicalRequest(DeleteTemplateRequestSchema, { ...request, idempotencyKey: "" });
-    await host.receipts.once<null>({ scope: scopeOf(context, "DeleteTemplate"), key, payload }, async (receiptOf) => {
-      const base = { name: request.name, digest: request.digest };
-      await host.warm.release(base);
-      await host.templates.remove(base, { signal: context.signal });
-      await keep(host, receiptOf(null));
-      return null;
-    });
+    const removal = {
+      tenant: principalOf(context).tenant,
+      ...keyedRequest(DeleteTemplateRequestSchema, request),
+      base: { name: request.name, digest: request.digest },
+    };
+    await host.removeTemplate(removal, { signal: context.signal });
     return {};
   };
-}
-
-function scopeOf(context: HandlerContext, operation: string): string {
-  return `${principalOf(context).tenant}/${operation}`;
-}
-
-async function keep(host: Host, receipt: ReceiptRow | undefined): Promise<void> {
-  if (receipt !== undefined) await host.records.call("keepReceipt", receipt);
-}
-
-async function assertSameBody(replay: {
-  readonly body: AsyncIterable<Uint8Array>;
-  readonly hash: Hash;
-  readonly imported: Imported;
-  readonly key: string;
-}): Promise<void> {
-  for await (const _ of replay.body);
-  if (replay.hash.digest("hex") === replay.imported.bodyHash) return;
-  throw new SandboxError("IDEMPOTENCY_CONFLICT", `idempotency key ${JSON.stringify(replay.key)} had another archive`, {
-    metadata: { key: replay.key },
-  });
 }
 
 async function readHeader(parts: AsyncIterator<ImportTemplateRequest>): Promise<ImportTemplateHeader> {
@@ -103,12 +72,5 @@ async function* readData(parts: AsyncIterator<ImportTemplateRequest>): AsyncIter
   for (let next = await parts.next(); next.done !== true; next = await parts.next()) {
     if (next.value.part.case !== "data") throw invalidArgument("data", "only data follows the header");
     yield next.value.part.value;
-  }
-}
-
-async function* hashed(data: AsyncIterable<Uint8Array>, hash: Hash): AsyncIterable<Uint8Array> {
-  for await (const chunk of data) {
-    hash.update(chunk);
-    yield chunk;
   }
 }

@@ -1,7 +1,6 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { parseEnum } from "@turnbox/core";
-import { principalOf } from "@turnbox/rpc/server";
+import { type Clock, parseEnum } from "@turnbox/core";
 import {
   type AttachToolCallResponse,
   AttachToolCallResponseSchema,
@@ -13,10 +12,12 @@ import {
   type ToolService,
 } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import { CATALOG } from "../tool/catalog.ts";
+import type { ExecuteTool } from "../tool/execute.ts";
 import type { LedgerAnswer } from "../tool/ledger.ts";
 import type { OutputJournal } from "../tool/output-journal.ts";
+import type { ToolCalls } from "../tool/tool-calls.ts";
+import { type FindsSessions, findSession } from "./call.ts";
 import { toWireResult } from "./convert.ts";
-import type { Host } from "./host.ts";
 import { withProgressForm } from "./progress-form.ts";
 import {
   type CallEvent,
@@ -27,6 +28,15 @@ import {
   type StreamOptions,
 } from "./tool-stream.ts";
 
+/** What ToolService needs. */
+export interface ToolServiceParts extends FindsSessions {
+  readonly executeTool: ExecuteTool;
+  readonly toolCalls: ToolCalls;
+  readonly clock: Clock;
+}
+
+type Handlers = ServiceImpl<typeof ToolService>;
+
 const DISCONNECT: ReadonlyMap<number, "continue" | "kill"> = new Map([
   [OnDisconnect.UNSPECIFIED, "continue"],
   [OnDisconnect.CONTINUE, "continue"],
@@ -34,30 +44,10 @@ const DISCONNECT: ReadonlyMap<number, "continue" | "kill"> = new Map([
 ]);
 
 /** ToolService: parse, run, convert; the stream is paced by its reader. */
-export function createToolService(host: Host): Partial<ServiceImpl<typeof ToolService>> {
-  const execute = async (
-    request: ExecuteToolRequest,
-    context: HandlerContext,
-    onOutput?: (journal: OutputJournal) => void,
-  ): Promise<LedgerAnswer> => {
-    const session = host.registry.get(request.sessionId, principalOf(context));
-    const onDisconnect = parseEnum("on_disconnect", request.onDisconnect, DISCONNECT);
-    return await host.executeTool(session, {
-      callId: request.toolCallId,
-      toolName: request.toolName,
-      parameters: request.params ?? {},
-      stdin: request.stdin,
-      expectedGeneration: request.expectedGeneration,
-      onProgress: null,
-      ...(onOutput === undefined ? {} : { onOutput }),
-      limits: parseLimits(request.limits),
-      ...(onDisconnect === "kill" ? { kill: context.signal } : {}),
-    });
-  };
-
+export function createToolService(host: ToolServiceParts): Partial<Handlers> {
   return {
     listTools: (request, context) => {
-      if (request.sessionId !== "") host.registry.get(request.sessionId, principalOf(context));
+      if (request.sessionId !== "") findSession(host, request.sessionId, context);
       return {
         tools: CATALOG.map((tool) => ({
           name: tool.name,
@@ -69,50 +59,75 @@ export function createToolService(host: Host): Partial<ServiceImpl<typeof ToolSe
         })),
       };
     },
-
     executeTool: async (request, context) => {
       parseSlowReader(request.slowReader);
-      return toWireResult(request.toolCallId, await execute(request, context));
+      return toWireResult(request.toolCallId, await execute(host, request, context));
     },
-
-    async *executeToolStream(request, context): AsyncGenerator<ExecuteToolStreamResponse> {
-      const call = request.call ?? create(ExecuteToolRequestSchema);
-      const slowReader = parseSlowReader(call.slowReader);
-      const reader = { ...readerOf(host, context), slowReader, from: { stdout: 0, stderr: 0 } };
-      const events = streamCall({ ...reader, missing: "ignore" }, (tell) => execute(call, context, tell));
-      for await (const event of events)
-        yield withProgressForm(
-          ExecuteToolStreamResponseSchema.field.progress,
-          create(ExecuteToolStreamResponseSchema, { event: toWireEvent(call.toolCallId, event) }),
-        );
-    },
-
-    async *attachToolCall(request, context): AsyncGenerator<AttachToolCallResponse> {
-      const { toolCallId } = request;
-      const session = host.registry.get(request.sessionId, principalOf(context));
-      const from = {
-        stdout: parseOffset("stdout_offset", request.stdoutOffset),
-        stderr: parseOffset("stderr_offset", request.stderrOffset),
-      };
-      const reader = { ...readerOf(host, context), slowReader: parseSlowReader(request.slowReader), from };
-      const events = streamCall({ ...reader, missing: "count" }, (tell) =>
-        host.toolCalls.attach(session, toolCallId, tell),
-      );
-      for await (const event of events)
-        yield withProgressForm(
-          AttachToolCallResponseSchema.field.progress,
-          create(AttachToolCallResponseSchema, { event: toWireEvent(toolCallId, event) }),
-        );
-    },
-
+    executeToolStream: executeToolStream(host),
+    attachToolCall: attachToolCall(host),
     cancelToolCall: async (request, context) => {
-      const session = host.registry.get(request.sessionId, principalOf(context));
+      const session = findSession(host, request.sessionId, context);
       return { wasRunning: await host.toolCalls.cancel(session, request.toolCallId, { signal: context.signal }) };
     },
   };
 }
 
-function readerOf({ clock }: Host, { signal }: HandlerContext): Pick<StreamOptions, "clock" | "signal"> {
+async function execute(
+  host: ToolServiceParts,
+  request: ExecuteToolRequest,
+  context: HandlerContext,
+  onOutput?: (journal: OutputJournal) => void,
+): Promise<LedgerAnswer> {
+  const session = findSession(host, request.sessionId, context);
+  const onDisconnect = parseEnum("on_disconnect", request.onDisconnect, DISCONNECT);
+  return await host.executeTool(session, {
+    callId: request.toolCallId,
+    toolName: request.toolName,
+    parameters: request.params ?? {},
+    stdin: request.stdin,
+    expectedGeneration: request.expectedGeneration,
+    onProgress: null,
+    ...(onOutput === undefined ? {} : { onOutput }),
+    limits: parseLimits(request.limits),
+    ...(onDisconnect === "kill" ? { kill: context.signal } : {}),
+  });
+}
+
+function executeToolStream(host: ToolServiceParts): Handlers["executeToolStream"] {
+  return async function* (request, context): AsyncGenerator<ExecuteToolStreamResponse> {
+    const call = request.call ?? create(ExecuteToolRequestSchema);
+    const slowReader = parseSlowReader(call.slowReader);
+    const reader = { ...readerOf(host, context), slowReader, from: { stdout: 0, stderr: 0 } };
+    const events = streamCall({ ...reader, missing: "ignore" }, (tell) => execute(host, call, context, tell));
+    for await (const event of events)
+      yield withProgressForm(
+        ExecuteToolStreamResponseSchema.field.progress,
+        create(ExecuteToolStreamResponseSchema, { event: toWireEvent(call.toolCallId, event) }),
+      );
+  };
+}
+
+function attachToolCall(host: ToolServiceParts): Handlers["attachToolCall"] {
+  return async function* (request, context): AsyncGenerator<AttachToolCallResponse> {
+    const { toolCallId } = request;
+    const session = findSession(host, request.sessionId, context);
+    const from = {
+      stdout: parseOffset("stdout_offset", request.stdoutOffset),
+      stderr: parseOffset("stderr_offset", request.stderrOffset),
+    };
+    const reader = { ...readerOf(host, context), slowReader: parseSlowReader(request.slowReader), from };
+    const events = streamCall({ ...reader, missing: "count" }, (tell) =>
+      host.toolCalls.attach(session, toolCallId, tell),
+    );
+    for await (const event of events)
+      yield withProgressForm(
+        AttachToolCallResponseSchema.field.progress,
+        create(AttachToolCallResponseSchema, { event: toWireEvent(toolCallId, event) }),
+      );
+  };
+}
+
+function readerOf({ clock }: ToolServiceParts, { signal }: HandlerContext): Pick<StreamOptions, "clock" | "signal"> {
   return { clock, signal };
 }
 

@@ -1,16 +1,34 @@
 import { coversTenant, type Principal, SandboxError, type SessionId } from "@turnbox/core";
-import type { SessionRow } from "../record/row.ts";
+import type { Phase, SessionRow } from "../record/row.ts";
 import { EnvironmentBudget } from "./environment-budget.ts";
 import type { SessionEvents } from "./events.ts";
 import type { Session } from "./session.ts";
 
+/** Which sessions a caller asks for, of those that it may see. */
+export interface SessionFilter {
+  readonly caller: Principal;
+  /** Only sessions with all of these labels. */
+  readonly labels: SessionRow["labels"];
+  /** Only sessions in one of these states; absent or empty means any. */
+  readonly states?: ReadonlySet<Phase["kind"]>;
+}
+
+/** Whether a session of this row is one that the filter lets through. */
+export function isWanted(row: SessionRow, { caller, labels, states }: SessionFilter): boolean {
+  return (
+    coversTenant(caller, row.tenant) &&
+    (states === undefined || states.size === 0 || states.has(row.phase.kind)) &&
+    Object.entries(labels).every(([key, value]) => row.labels[key] === value)
+  );
+}
+
 /**
- * The sessions of this host by id. A place is taken before anything is made, in one step with the check for the id and
+ * The sessions of this host by id. An id is taken before anything is made, in one step with the check for the id and
  * for capacity, so racing creates never exceed the limit and never share an id.
  */
 export interface Registry {
   readonly size: number;
-  /** Places taken by creates that have not ended. */
+  /** Ids taken by creates that have not ended. */
   readonly reserved: number;
   /** How many sessions have gone since the start. */
   readonly removals: number;
@@ -24,8 +42,7 @@ export interface Registry {
   find(id: string): Session | undefined;
   /** The caller's session, or `SESSION_NOT_FOUND`: absent and somebody else's give the same answer. */
   get(id: string, caller: Principal): Session;
-  /** Whether the caller may see a session of this row. */
-  isVisible(row: SessionRow, caller: Principal): boolean;
+  list(filter: SessionFilter): readonly Session[];
   all(): readonly Session[];
 }
 
@@ -77,7 +94,7 @@ export function createRegistry(options: {
       }
       return session;
     },
-    isVisible: (row, caller) => coversTenant(caller, row.tenant),
+    list: (filter) => [...sessions.values()].filter(({ row }) => isWanted(row, filter)),
     all: () => [...sessions.values()],
   };
 }

@@ -1,18 +1,12 @@
-import type { Clock, Principal } from "@turnbox/core";
+import type { Clock } from "@turnbox/core";
 import type { Heard, SessionEventKind, SessionEvents } from "./events.ts";
-import type { Registry } from "./registry.ts";
+import { isWanted, type Registry, type SessionFilter } from "./registry.ts";
 import type { Session } from "./session.ts";
 
 /** What a watcher is told. */
 export type Watched =
   | { readonly kind: "existing" | SessionEventKind; readonly session: Session; readonly atMs: number }
   | { readonly kind: "keepalive" | "overflow"; readonly atMs: number };
-
-export interface WatchRequest {
-  readonly caller: Principal;
-  /** Only sessions with these labels; empty means all. */
-  readonly labels: Readonly<Record<string, string>>;
-}
 
 /** How long a watch is silent before it says that it lives. */
 export const KEEPALIVE_MS = 15_000;
@@ -22,15 +16,15 @@ export const KEEPALIVE_MS = 15_000;
  * happens while the first part is read is missed. A reader that vanishes need not come back for it to end.
  */
 export async function* watch(
-  deps: { readonly registry: Registry; readonly events: SessionEvents; readonly clock: Clock },
-  { caller, labels }: WatchRequest,
+  deps: {
+    readonly registry: Pick<Registry, "list">;
+    readonly events: Pick<SessionEvents, "listen">;
+    readonly clock: Clock;
+  },
+  wanted: Pick<SessionFilter, "caller" | "labels">,
   { signal }: { readonly signal: AbortSignal },
 ): AsyncGenerator<Watched> {
   const { registry, events, clock } = deps;
-  const wanted = Object.entries(labels);
-  const isWanted = ({ row }: Session): boolean =>
-    registry.isVisible(row, caller) && wanted.every(([key, value]) => row.labels[key] === value);
-
   const isOver = (): boolean => signal.aborted;
 
   if (isOver()) return;
@@ -40,12 +34,12 @@ export async function* watch(
   };
   signal.addEventListener("abort", hush, { once: true });
   try {
-    for (const session of registry.all().filter(isWanted)) yield { kind: "existing", session, atMs: clock.nowMs() };
+    for (const session of registry.list(wanted)) yield { kind: "existing", session, atMs: clock.nowMs() };
     while (!isOver()) {
       const heard = await nextWithin(KEEPALIVE_MS, clock, { signal, next: (over) => listener.next(over) });
       if (isOver()) return;
       if (heard === undefined) yield { kind: "keepalive", atMs: clock.nowMs() };
-      else if (heard.kind === "overflow" || isWanted(heard.session)) yield heard;
+      else if (heard.kind === "overflow" || isWanted(heard.session.row, wanted)) yield heard;
     }
   } finally {
     signal.removeEventListener("abort", hush);

@@ -1,21 +1,33 @@
+import type { FileWorkers } from "../../file/workers.ts";
 import type { HealthGrade } from "../../health/grade.ts";
+import type { Health } from "../../health/health.ts";
+import type { Records } from "../../record/records.ts";
 import type { Phase } from "../../record/row.ts";
-import type { Host } from "../host.ts";
+import type { Registry } from "../../session/registry.ts";
+import type { WarmPool } from "../../warm/pool.ts";
 import type { HostMetrics } from "./host-metrics.ts";
 
 const STATES = ["creating", "active", "paused", "failed", "destroying"] as const satisfies readonly Phase["kind"][];
 const GRADES = ["healthy", "degraded", "unhealthy"] as const satisfies readonly HealthGrade[];
 
-type Gauged = Pick<Host, "registry" | "health" | "maxSessions" | "fileWorkers" | "records" | "warm">;
+/** What the gauges are read from. */
+export interface GaugedParts {
+  readonly registry: Pick<Registry, "all" | "reserved">;
+  readonly health: Pick<Health, "report">;
+  readonly maxSessions: number;
+  readonly fileWorkers: Pick<FileWorkers, "stats">;
+  readonly records: Pick<Records, "pending">;
+  readonly warm: Pick<WarmPool, "stats">;
+}
 
 /** Lets each scrape read how the host is. Nothing is asked for between scrapes. */
-export function registerHostGauges(metrics: HostMetrics, host: Gauged): void {
+export function registerHostGauges(metrics: HostMetrics, host: GaugedParts): void {
   const { registry, health, maxSessions, fileWorkers, records, warm } = host;
   const plain = (value: number) => [{ labels: {}, value }];
   metrics.collect("sessions", () => {
     const counts = new Map<string, number>(STATES.map((state) => [state, 0]));
     for (const { row } of registry.all()) counts.set(row.phase.kind, (counts.get(row.phase.kind) ?? 0) + 1);
-    // A create has its place before it has a session.
+    // A create has its id before it has a session.
     counts.set("creating", Math.max(counts.get("creating") ?? 0, registry.reserved));
     return [...counts].map(([state, value]) => ({ labels: { state }, value }));
   });

@@ -3,7 +3,7 @@ import { measure } from "@turnbox/rpc/metrics";
 import { CATALOG } from "../../tool/catalog.ts";
 import type { ExecuteTool } from "../../tool/execute.ts";
 import type { LedgerAnswer } from "../../tool/ledger.ts";
-import type { Host } from "../host.ts";
+import type { ServiceParts } from "../routes.ts";
 import type { HostMetrics } from "./host-metrics.ts";
 
 type Operation =
@@ -19,8 +19,26 @@ type Operation =
   | "restore"
   | "diff";
 
+/** The use cases that are counted and timed. */
+export type MeteredParts = Pick<
+  ServiceParts,
+  | "clock"
+  | "createSession"
+  | "destroyOnRequest"
+  | "pauseSession"
+  | "resumeSession"
+  | "repairSession"
+  | "completeTurn"
+  | "createSnapshot"
+  | "rollbackSession"
+  | "forkSession"
+  | "restoreSnapshot"
+  | "diffSnapshots"
+  | "executeTool"
+>;
+
 /** The host with its tool calls and operations counted and timed; everything else is the host's own. */
-export function meterHost(host: Host, metrics: HostMetrics): Host {
+export function meterHost<Host extends MeteredParts>(host: Host, metrics: HostMetrics): Host {
   const { clock } = host;
   const metered =
     <Args extends readonly unknown[], Result>(operation: Operation, work: (...args: Args) => Promise<Result>) =>
@@ -36,7 +54,7 @@ export function meterHost(host: Host, metrics: HostMetrics): Host {
   return {
     ...host,
     createSession: metered("create", host.createSession),
-    destroySession: metered("destroy", host.destroySession),
+    destroyOnRequest: metered("destroy", host.destroyOnRequest),
     pauseSession: metered("pause", host.pauseSession),
     resumeSession: metered("resume", host.resumeSession),
     repairSession: metered("repair", host.repairSession),

@@ -2,7 +2,7 @@ import { aroundMethods } from "@turnbox/core";
 import type { Tracing } from "@turnbox/rpc/trace";
 import type { Runtime } from "../../runtime/runtime.ts";
 import type { Storage } from "../../storage/storage.ts";
-import type { Host } from "../host.ts";
+import type { ExecuteTool } from "../../tool/execute.ts";
 
 const STORAGE = [
   "createSession",
@@ -32,7 +32,7 @@ export function traceBackends<Backends extends { readonly storage: Storage; read
 }
 
 /** The host with a span for each tool call. What a tool is given and answers stays out of it. */
-export function traceTools(host: Host, tracing: Tracing): Host {
+export function traceTools<Host extends { readonly executeTool: ExecuteTool }>(host: Host, tracing: Tracing): Host {
   if (tracing.state === "off") return host;
   return {
     ...host,

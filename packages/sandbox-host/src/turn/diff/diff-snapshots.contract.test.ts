@@ -50,7 +50,7 @@ beforeAll(async () => {
     {
       ...options,
       log: createLog({ name: "test", level: "silent", to: "stderr" }),
-      backends: { storage, runtime, network: createFakeNetwork(), workers },
+      backends: () => ({ storage, runtime, network: createFakeNetwork(), workers }),
       miniSources: { busybox: join(home, "busybox"), bash: join(home, "bash") },
     },
     call,
