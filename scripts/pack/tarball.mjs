@@ -17,7 +17,7 @@ function writeCommon(into, folder, manifest) {
 }
 
 /** Lays a library out in a folder, as it will be installed. Needs the build. */
-async function stageLibrary(into, library) {
+async function stageLibrary(into, library, readManifest) {
   const manifest = readManifest(library.folder);
   const entries = entryPoints(library, manifest.exports);
   const outside = PUBLISHED.filter((name) => name !== manifest.name);
@@ -28,7 +28,7 @@ async function stageLibrary(into, library) {
   writeCommon(into, library.folder, libraryManifest({ manifest, entries, imports: [...imports, ...typeImports] }));
 }
 
-async function stageProgram(into) {
+async function stageProgram(into, readManifest) {
   const cli = await bundleCli({ folder: path.join(into, "bundle"), external: ["@opentelemetry/*"] });
   writeFileSync(path.join(into, "THIRD-PARTY-NOTICES.txt"), thirdPartyNotices(cli));
   for (const folder of ["bin", "shell"])
@@ -51,9 +51,13 @@ async function pack(into, stage) {
   }
 }
 
-/** Makes the tarballs of what is published in a folder; answers with their paths, in the order of publishing. */
-export async function makeTarballs(into) {
+/**
+ * Makes the tarballs of what is published in a folder; returns their paths, in the order of publishing. They have the version
+ * of the packages unless another one is given.
+ */
+export async function makeTarballs(into, { version } = {}) {
+  const read = (folder) => ({ ...readManifest(folder), ...(version === undefined ? {} : { version }) });
   const libraries = [];
-  for (const library of LIBRARIES) libraries.push(await pack(into, (staging) => stageLibrary(staging, library)));
-  return { libraries, program: await pack(into, stageProgram) };
+  for (const library of LIBRARIES) libraries.push(await pack(into, (staging) => stageLibrary(staging, library, read)));
+  return { libraries, program: await pack(into, (staging) => stageProgram(staging, read)) };
 }
