@@ -2,7 +2,8 @@ import { main } from "./bootstrap/bootstrap.mjs";
 import { exitCodeOf } from "./bootstrap/child.mjs";
 import { parseArguments } from "./check/arguments.mjs";
 import { listChecks } from "./check/checks.mjs";
-import { runJestProject, runSideBySide } from "./check/jest.mjs";
+import { runJestProject } from "./check/jest.mjs";
+import { runInLanes } from "./check/lanes.mjs";
 import { summarize, tallyCheck } from "./check/tally.mjs";
 import { provideTestParts } from "./check/test-parts.mjs";
 
@@ -21,40 +22,32 @@ async function runCheck(check, { run, print, output = 1, before = [] }) {
   return tallyCheck({ name: check.name, code });
 }
 
-/** Unit tests use the processor, contract tests mostly wait for the storage: together they take the time of one. */
-const SIDE_BY_SIDE = ["contract", "unit"];
+/**
+ * Tests on real storage and containers wait a lot, so two of their projects run at once, and what needs the processor alone
+ * (checks, unit tests) beside them. Every step runs, whatever failed before it: one run tells everything.
+ */
+const LANES = 2;
+const NEEDS_PROCESSOR_ALONE = new Set(["unit"]);
 
-const areTogether = ({ projects }) => SIDE_BY_SIDE.every((name) => projects.includes(name));
-
-function listTests({ projects, ...request }, context) {
-  const options = { ...context, ...request };
-  const isTogether = areTogether({ projects });
-  const alone = projects.filter((name) => !isTogether || !SIDE_BY_SIDE.includes(name));
-  return [
-    ...(isTogether
-      ? [{ title: `tests: ${SIDE_BY_SIDE.join(" and ")}`, work: () => runSideBySide(SIDE_BY_SIDE, options) }]
-      : []),
-    ...alone.map((name) => ({ title: `tests: ${name}`, work: () => runJestProject(name, options) })),
-  ];
+function listSteps(request, context) {
+  const checks = request.withChecks ? listChecks(context.toolchain) : [];
+  const ofCheck = (check) => ({ title: check.name, work: (options) => runCheck(check, { ...context, ...options }) });
+  const ofProject = (name) => ({
+    title: `tests: ${name}`,
+    work: (options) => runJestProject(name, { ...context, ...request, ...options }),
+  });
+  const [light, heavy] = [false, true].map((isHeavy) =>
+    request.projects.filter((name) => NEEDS_PROCESSOR_ALONE.has(name) === isHeavy).map(ofProject),
+  );
+  return { shared: light, beside: [...checks.map(ofCheck), ...heavy] };
 }
 
-/** Every step runs, whatever failed before it: one run tells everything. */
+/** What has nothing to run beside is a lane of its own, which is seen at once. */
 async function runAll(request, context) {
-  const checks = request.withChecks ? listChecks(context.toolchain) : [];
-  const isBeside = ({ place }) => place === "beside tests" && areTogether(request);
-  const more = checks.filter(isBeside).map((check) => (besides) => runCheck(check, besides));
-  const steps = [
-    ...checks
-      .filter((check) => !isBeside(check))
-      .map((check) => ({ title: check.name, work: () => runCheck(check, context) })),
-    ...listTests(request, { ...context, more }),
-  ];
-  const tallies = [];
-  for (const [index, step] of steps.entries()) {
-    context.print(`\n=== ${index + 1}/${steps.length} ${step.title}`);
-    tallies.push(...[await step.work()].flat());
-  }
-  return tallies;
+  const { shared, beside } = listSteps(request, context);
+  const isAlone = shared.length === 0 || beside.length === 0;
+  const lanes = isAlone ? { shared: [...shared, ...beside], beside: [], width: 1 } : { shared, beside, width: LANES };
+  return await runInLanes(lanes, context);
 }
 
 let request;

@@ -30,12 +30,12 @@ async function bringUp(toolchain) {
  * `run`, which keeps them tied to this process: they get its signals, and they end when the parent has gone.
  */
 export async function main(work) {
-  let current;
+  const running = new Set();
   let endCode;
-  /** While a command runs it has the signal itself and ends in its own way; nothing further is started. */
+  /** While commands run they have the signal themselves and end in their own way; nothing further is started. */
   const quit = (code) => {
     endCode ??= code;
-    if (current === undefined) process.exit(endCode);
+    if (running.size === 0) process.exit(endCode);
   };
   // A reader of our output that has gone (`| head`) is no reason to leave the commands alone.
   process.stdout.on("error", () => undefined);
@@ -46,17 +46,22 @@ export async function main(work) {
     env: process.env,
     onGone: () => {
       quit(143);
-      void endChild(current);
+      for (const child of running) void endChild(child);
     },
   });
   const toolchain = await createToolchain(process.env);
+  /** What wants to start a command after a signal waits here; the last command that ends, ends the process. */
+  const endAlone = async () => {
+    await Promise.all([...running].map((child) => child.ended));
+    process.exit(endCode);
+  };
   const run = async (argv, options = {}) => {
-    if (endCode !== undefined) process.exit(endCode);
+    if (endCode !== undefined) return await endAlone();
     const child = startChild(argv, { cwd: root, ...options, env: { ...toolchain.environment, ...options.env } });
-    current = child;
+    running.add(child);
     options.onStart?.(child);
     const end = await child.ended;
-    current = undefined;
+    running.delete(child);
     return end;
   };
   try {

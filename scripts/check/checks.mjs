@@ -14,9 +14,8 @@ async function noPreviousCommit(env) {
 }
 
 /**
- * The checks of `npm test` besides the tests. `skipped` answers why a check does not apply here; one with
- * `onFailure: "warn"` tells people something and fails nothing; one with `place: "beside tests"` uses the processor that
- * tests leave, where there are any to run beside.
+ * The checks of `npm test` besides the tests. `skipped` returns why a check does not apply here; one with
+ * `onFailure: "warn"` prints its output and fails nothing.
  */
 export function listChecks(toolchain) {
   const node = (...argv) => [toolchain.node(), ...argv];
@@ -36,6 +35,6 @@ export function listChecks(toolchain) {
     { name: "packages that others install (publint, attw)", argv: node("scripts/pack/check.mjs") },
     { name: "format (biome)", argv: ["biome", "format", "."] },
     { name: "types of tests (tsc)", argv: node(compiler, "-p", "tsconfig.test.json") },
-    { name: "lint (eslint)", argv: ["eslint", ".", "--max-warnings", "0"], place: "beside tests" },
+    { name: "lint (eslint)", argv: ["eslint", ".", "--max-warnings", "0"] },
   ];
 }

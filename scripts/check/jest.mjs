@@ -1,8 +1,8 @@
-import { accessSync, closeSync, constants, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { exitCodeOf } from "../bootstrap/child.mjs";
-import { root } from "../bootstrap/layout.mjs";
+import { root, toolchainFolder } from "../bootstrap/layout.mjs";
 import { parseAllowedSkips, tallyJest } from "./tally.mjs";
 
 const REPORT_POLL_MS = 500;
@@ -13,12 +13,15 @@ const LAST_WORDS = path.join(import.meta.dirname, "open-handles.cjs");
 /** For one project of `npm test`; whole forms give a longer one. */
 const RUN_TIMEOUT_MS = 45 * 60_000;
 
-/** All projects but unit share the machine's one zfs daemon, its network and its pids: their files run one by one. */
+/** The files of all projects but unit share the machine's one zfs daemon, its network and its pids: they run one by one. */
 const WORKERS = { unit: ["--maxWorkers=2"] };
 
 /** Projects whose files need no disk: a flush to one costs them time and shows nothing. */
 const IN_MEMORY = new Set(["unit"]);
 const MEMORY = "/dev/shm";
+
+/** Compiled code of the many short programs that tests start, which would else be compiled each time. */
+const COMPILE_CACHE = path.join(toolchainFolder, "compile-cache");
 
 const scratchOf = (name, folder) => (IN_MEMORY.has(name) ? { TMPDIR: folder } : {});
 
@@ -87,6 +90,7 @@ export async function runJestProject(
     const end = await run(argv, {
       stdio: ["ignore", output, output],
       env: {
+        NODE_COMPILE_CACHE: COMPILE_CACHE,
         ...env,
         ...scratchOf(name, folder),
         NODE_OPTIONS: nodeOptions(toolchain.environment)
@@ -111,34 +115,6 @@ export async function runJestProject(
     return { ...tally, isTests: true };
   } finally {
     watch?.stop();
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-/** What runs beside something else takes what that leaves of the processor. */
-const BESIDE = ["nice", "-n", "10"];
-
-/**
- * Runs two projects at the same time: the first one's output is seen at once, the second one's when it has ended. `more`
- * is done after the second one, while the first may still run, with its output behind it. Answers all tallies.
- */
-export async function runSideBySide([shown, kept], { more = [], ...context }) {
-  const folder = mkdtempSync(path.join(os.tmpdir(), "turnbox-test-"));
-  const file = path.join(folder, "output");
-  const output = openSync(file, "w");
-  const besides = { ...context, output, before: BESIDE };
-  const runBesides = async () => {
-    const tallies = [await runJestProject(kept, besides)];
-    for (const work of more) tallies.push(await work(besides));
-    return tallies;
-  };
-  try {
-    const tallies = await Promise.all([runJestProject(shown, context), runBesides()]);
-    context.print(`\n--- beside it: tests: ${kept}`);
-    context.print(readFileSync(file, "utf8"));
-    return tallies.flat();
-  } finally {
-    closeSync(output);
     rmSync(folder, { recursive: true, force: true });
   }
 }

@@ -57,7 +57,9 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
   const progress = (): void => {
     if (performance.now() - progressMs < PROGRESS_MS) return;
     progressMs = performance.now();
-    process.stdout.write(`${at} of ${plan.length} inputs, ${faults.length} faults, slowest ${slowestMs.toFixed(0)} ms\n`);
+    process.stdout.write(
+      `${at} of ${plan.length} inputs, ${faults.length} faults, slowest ${slowestMs.toFixed(0)} ms\n`,
+    );
   };
   const lane = async (): Promise<void> => {
     using wire = new Wire(options.service);
