@@ -1,6 +1,6 @@
 import { copyFile, mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import { MOUNT_POINTS } from "../../packages/sandbox-host/src/runtime/gvisor/oci-spec.ts";
+import { MOUNT_POINTS } from "../../packages/sandbox-host/src/runtime/gvisor/container/oci-spec.ts";
 import { command } from "../run/command.ts";
 
 const BUSYBOX = "/bin/busybox";

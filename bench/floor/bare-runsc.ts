@@ -2,13 +2,13 @@ import { mkdirSync, openSync, closeSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createOciSpec } from "../../packages/sandbox-host/src/runtime/gvisor/oci-spec.ts";
+import { createOciSpec } from "../../packages/sandbox-host/src/runtime/gvisor/container/oci-spec.ts";
 import { runscCommand } from "../../packages/sandbox-host/src/runtime/gvisor/runsc-command.ts";
 import {
   stateFilePath,
   parseStateFile,
   lockFilePath,
-} from "../../packages/sandbox-host/src/runtime/gvisor/state-file.ts";
+} from "../../packages/sandbox-host/src/runtime/gvisor/container/state-file.ts";
 import { environmentOf } from "../../packages/sandbox-host/src/session/environment.ts";
 import { command, commandWithout } from "../run/command.ts";
 import { until } from "../run/sample.ts";

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { idOfStateFile, parseStateFile } from "../../packages/sandbox-host/src/runtime/gvisor/state-file.ts";
+import { idOfStateFile, parseStateFile } from "../../packages/sandbox-host/src/runtime/gvisor/container/state-file.ts";
 
 /** Memory of a process in KiB, pages that others have too counted by their share. */
 export function pssKib(pid: number): number {

@@ -14,8 +14,8 @@ import { describe, expect, it } from "@jest/globals";
 import { FileFailure } from "../../packages/sandbox-host/src/file/failure.ts";
 import { prepareRoot } from "../../packages/sandbox-host/src/file/op/prepare-root.ts";
 import { createWalk } from "../../packages/sandbox-host/src/file/walk.ts";
-import { launchBoot } from "../../packages/sandbox-host/src/runtime/gvisor/boot-launcher.ts";
-import { MOUNT_POINTS, RESOLVER_FILE } from "../../packages/sandbox-host/src/runtime/gvisor/oci-spec.ts";
+import { launchBoot } from "../../packages/sandbox-host/src/runtime/gvisor/container/boot-launcher.ts";
+import { MOUNT_POINTS, RESOLVER_FILE } from "../../packages/sandbox-host/src/runtime/gvisor/container/oci-spec.ts";
 import { IS_FULL } from "../support/random.ts";
 import { startSwapper } from "../support/swapper.ts";
 

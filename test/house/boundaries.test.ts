@@ -130,7 +130,7 @@ describe("the boundaries between folders", () => {
     ["agents the client", "packages/agents/src/mcp/workspace.ts", "@turnbox/client"],
     ["a test of agents services in memory", "packages/agents/src/mcp/x.test.ts", "@turnbox/client/fake"],
     ["an adapter its port", `${host}/storage/zfs/zfs-storage.ts`, "../storage.ts"],
-    ["an adapter what adapters share", `${host}/runtime/gvisor/exec.ts`, "../execution/relay-output.ts"],
+    ["an adapter what adapters share", `${host}/runtime/gvisor/exec/start-process.ts`, "../execution/relay-output.ts"],
     ["an adapter itself", `${host}/runtime/gvisor/exec/slot.ts`, "../control-socket.ts"],
     ["a contract test its adapter", `${host}/storage/zfs/zfs-storage.contract.test.ts`, "./zfs-storage.ts"],
     ["a test of a room a fake", `${host}/session/create.test.ts`, "../storage/fake/fake-storage.ts"],

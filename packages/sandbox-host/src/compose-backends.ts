@@ -33,7 +33,7 @@ import type { Storage } from "./storage/storage.ts";
 import { createZfsStorage } from "./storage/zfs/zfs-storage.ts";
 
 /** Longer than an agent's tools take to follow each other, shorter than it thinks as a rule. */
-const REST_AFTER_MS = 5000;
+const FREEZE_IDLE_AFTER_MS = 5000;
 
 /** More of a kind at once take longer together, and each is a process; whoever asks, the rest waits. */
 const COMMANDS_AT_ONCE: CommandBounds = { zfs: 32, zpool: 8, ip: 16, nft: 16, runsc: 64 };
@@ -90,7 +90,7 @@ export async function composeBackends(options: BackendOptions): Promise<Backends
           prepareRoot: prepareRootBy(workers),
           stateDirectory,
           spareSandbox: "one",
-          restAfterMs: REST_AFTER_MS,
+          freezeIdleAfterMs: FREEZE_IDLE_AFTER_MS,
           totalMemoryBytes: sandboxMemory(config, totalmem()),
           maxSpawned: config.maxProcessesPerSession,
           ...aide,

@@ -8,7 +8,7 @@ import { createPorts } from "./port-access/ports.ts";
 import { readTls } from "./port-access/read-tls.ts";
 import { startProcessParts } from "./process/process-parts.ts";
 import type { ProcessParts } from "./process/process-parts.ts";
-import { INIT_PROGRAM } from "./runtime/gvisor/oci-spec.ts";
+import { INIT_PROGRAM } from "./runtime/gvisor/container/oci-spec.ts";
 
 /** Launched processes, and the ports that they serve. */
 export async function composeProcesses(

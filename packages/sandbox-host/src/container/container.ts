@@ -15,6 +15,15 @@ interface Call {
   readonly signal: AbortSignal;
 }
 
+export interface BootRequest {
+  readonly head: HeadRef;
+  readonly id: string;
+  readonly path?: string;
+  readonly network?: "always";
+  /** A caller waits for it. */
+  readonly isAwaited?: boolean;
+}
+
 /**
  * The resident containers of sessions: booted lazily, one per session, found again after a restart. The id is durable
  * before the boot, so no container is ever without an owner.
@@ -27,23 +36,12 @@ export interface Containers {
    * Boots a container on a head that is not live yet, under an id that the caller has made durable. A head that the
    * caller knows to be mounted comes with its path. `always`: in a network also where the policy allows nothing yet.
    */
-  boot(
-    session: Session,
-    at: {
-      readonly head: HeadRef;
-      readonly id: string;
-      readonly path?: string;
-      readonly network?: "always";
-      /** See `ContainerSpec`. */
-      readonly awaited?: "yes";
-    },
-    call: Call,
-  ): Promise<void>;
+  boot(session: Session, at: BootRequest, call: Call): Promise<void>;
   /** Takes over a container that the caller booted and committed. */
   adopt(session: Session, id: string): void;
   /** Says that the container did not answer; the next `ensure` looks again. */
   suspect(session: Session): void;
-  /** The container that is to be up now, undefined where there is none or an operation is changing that. */
+  /** The container that is to be up now, undefined if there is none or an operation is changing that. */
   resident(session: Session): string | undefined;
   /**
    * Says that the container has died: what is left of it is taken away, and the session goes on under a new generation. The
@@ -52,7 +50,7 @@ export interface Containers {
   lose(session: Session, id: string, call: Call): Promise<void>;
   /**
    * Ends what the session no longer works on, a moment later: the caller's next command comes first, and ending a sandbox
-   * keeps the processors busy. Whoever needs it gone has it done at once by `settled`.
+   * keeps the processors busy. A caller that needs it gone has it done at once by `settled`.
    */
   retire(session: Session, end: () => Promise<void>): void;
   /** Waits for a boot in progress, and for what is being retired, however they end. */
@@ -61,7 +59,10 @@ export interface Containers {
   end(session: Session, call: Call): Promise<void>;
 }
 
-export function createContainers(deps: {
+const STOP_TIMEOUT_MS = 30_000;
+const RETIRE_AFTER_MS = 300;
+
+export interface ContainersOptions {
   readonly storage: Storage;
   readonly runtime: Runtime;
   /** Containers take their networks with them when they end. */
@@ -70,47 +71,111 @@ export function createContainers(deps: {
   readonly recentMounts?: Pick<RecentMounts, "take">;
   readonly clock: Clock;
   readonly log: Logger;
-}): Containers {
-  const { storage, runtime, network, log } = deps;
-  const running = new WeakMap<Session, string>();
-  const ensuring = new WeakMap<Session, Promise<string>>();
-  const losing = new WeakMap<Session, Promise<void>>();
-  const retiring = new WeakMap<Session, { readonly done: Promise<void>; hurry(): void }>();
-  const newId = (): string => randomToken(CONTAINER_ID_LENGTH);
+}
 
-  const boot: Containers["boot"] = async (session, at, call) => {
-    const { head, id, path: mounted, network: wanted, awaited } = at;
-    const path = mounted ?? deps.recentMounts?.take(head) ?? (await storage.mountHead(head, call)).path;
+export function createContainers(options: ContainersOptions): Containers {
+  return new SessionContainers(options);
+}
+
+class SessionContainers implements Containers {
+  readonly #options: ContainersOptions;
+  readonly #running = new WeakMap<Session, string>();
+  readonly #ensuring = new WeakMap<Session, Promise<string>>();
+  readonly #losing = new WeakMap<Session, Promise<void>>();
+  readonly #retiring = new WeakMap<Session, { readonly done: Promise<void>; hurry(): void }>();
+
+  constructor(options: ContainersOptions) {
+    this.#options = options;
+  }
+
+  newId(): string {
+    return randomToken(CONTAINER_ID_LENGTH);
+  }
+
+  async ensure(session: Session, call: Call): Promise<string> {
+    const known = this.#running.get(session);
+    if (known !== undefined && known === session.row.container) return known;
+    return await untilAborted(this.#ensuring.get(session) ?? this.#beginEnsuring(session), call.signal);
+  }
+
+  async boot(session: Session, at: BootRequest, call: Call): Promise<void> {
+    const { storage, runtime, network, recentMounts } = this.#options;
+    const { head, id, path: mounted, network: wanted } = at;
+    const path = mounted ?? recentMounts?.take(head) ?? (await storage.mountHead(head, call)).path;
     const { limits, networkPolicy } = session.row;
     const attached =
       wanted === "always" || needsNetwork(networkPolicy)
         ? { network: await network.attach(id, networkPolicy ?? DENY_ALL, call) }
         : {};
-    await runtime.start(
-      { id, rootPath: path, hostname: "turnbox", limits, ...attached, ...(awaited && { awaited }) },
-      call,
-    );
-  };
+    if (at.isAwaited === true) runtime.prewarm?.hurry(id);
+    await runtime.start({ id, rootPath: path, hostname: "turnbox", limits, ...attached }, call);
+  }
 
-  /** The recorded container if it answers; a frozen one is thawed, because the service froze it when it stopped. */
-  const recorded = async (session: Session, call: Call): Promise<string | null> => {
+  adopt(session: Session, id: string): void {
+    this.#running.set(session, id);
+  }
+
+  suspect(session: Session): void {
+    this.#running.delete(session);
+  }
+
+  resident(session: Session): string | undefined {
+    const { phase, container } = session.row;
+    const isSettled = !session.gate.isClosed && !this.#ensuring.has(session) && !this.#losing.has(session);
+    return isSettled && (phase.kind === "active" || phase.kind === "paused") ? (container ?? undefined) : undefined;
+  }
+
+  async lose(session: Session, id: string, call: Call): Promise<void> {
+    if (this.resident(session) !== id) return;
+    const work = this.#takeAway(session, id, call).finally(() => void this.#losing.delete(session));
+    this.#losing.set(session, work);
+    await work;
+  }
+
+  retire(session: Session, end: () => Promise<void>): void {
+    const soon = new AbortController();
+    const waited = this.#options.clock.sleep(RETIRE_AFTER_MS, { signal: soon.signal }).catch(() => undefined);
+    const hurry = (): void => {
+      soon.abort();
+    };
+    this.#retiring.set(session, { done: waited.then(end), hurry });
+  }
+
+  async settled(session: Session): Promise<void> {
+    this.#retiring.get(session)?.hurry();
+    await Promise.allSettled([
+      this.#ensuring.get(session),
+      this.#losing.get(session),
+      this.#retiring.get(session)?.done,
+    ]);
+  }
+
+  async end(session: Session, call: Call): Promise<void> {
+    await this.settled(session);
+    this.#running.delete(session);
     const id = session.row.container;
-    if (id === null) return null;
-    const liveness = await runtime.liveness(id, call);
-    if (liveness === "paused") await runtime.resume(id, call);
-    if (liveness !== "gone") return id;
-    log.warn({ sessionId: session.row.id, container: id }, "container is gone");
-    await runtime.stop(id, call);
-    return null;
-  };
+    if (id !== null) await this.#options.runtime.stop(id, call);
+  }
 
-  const find = async (session: Session): Promise<string> => {
+  #beginEnsuring(session: Session): Promise<string> {
+    const finding = this.#find(session).then((id) => {
+      this.#running.set(session, id);
+      return id;
+    });
+    this.#ensuring.set(session, finding);
+    const done = (): void => void this.#ensuring.delete(session);
+    finding.then(done, done);
+    return finding;
+  }
+
+  /** One that runs, or a new one under an id that is durable before its boot. */
+  async #find(session: Session): Promise<string> {
     const call = { signal: session.lifetime.signal };
     await session.returned;
     const { head } = session;
-    const alive = await recorded(session, call);
+    const alive = await this.#recorded(session, call);
     if (alive !== null) return alive;
-    const id = newId();
+    const id = this.newId();
     await session.commit((row) => {
       if (row.headGeneration !== head.generation) {
         throw new SandboxError("GENERATION_CHANGED", "the session was rolled back meanwhile", {
@@ -120,81 +185,35 @@ export function createContainers(deps: {
       return { ...row, container: id, generation: row.generation + (row.container === null ? 0 : 1) };
     });
     try {
-      await boot(session, { head, id, awaited: "yes" }, call);
+      await this.boot(session, { head, id, isAwaited: true }, call);
     } catch (thrown) {
       // Nothing ran in it, so the next attempt needs no new generation; but its id is kept until it is surely gone.
-      await runtime.stop(id, { signal: AbortSignal.timeout(STOP_TIMEOUT_MS) });
+      await this.#options.runtime.stop(id, { signal: AbortSignal.timeout(STOP_TIMEOUT_MS) });
       await session.commit((row) => (row.container === id ? { ...row, container: null } : row));
       throw thrown;
     }
     return id;
-  };
+  }
 
-  const resident = (session: Session): string | undefined => {
-    const { phase, container } = session.row;
-    const isSettled = !session.gate.isClosed && !ensuring.has(session) && !losing.has(session);
-    return isSettled && (phase.kind === "active" || phase.kind === "paused") ? (container ?? undefined) : undefined;
-  };
-
-  /** Ended before it is given up: where only its gofer has died, the rest of it still writes to the session's files. */
-  const takeAway = async (session: Session, id: string, call: Call): Promise<void> => {
-    if (running.get(session) === id) running.delete(session);
+  /** The recorded container if it answers; a frozen one is thawed, because the service froze it when it stopped. */
+  async #recorded(session: Session, call: Call): Promise<string | null> {
+    const { runtime, log } = this.#options;
+    const id = session.row.container;
+    if (id === null) return null;
+    const liveness = await runtime.liveness(id, call);
+    if (liveness === "paused") await runtime.resume(id, call);
+    if (liveness !== "gone") return id;
+    log.warn({ sessionId: session.row.id, container: id }, "container is gone");
     await runtime.stop(id, call);
+    return null;
+  }
+
+  /** Ended before it is given up: if only its gofer has died, the rest of it still writes to the session's files. */
+  async #takeAway(session: Session, id: string, call: Call): Promise<void> {
+    if (this.#running.get(session) === id) this.#running.delete(session);
+    await this.#options.runtime.stop(id, call);
     await session.commit((row) =>
       row.container === id ? { ...row, container: null, generation: row.generation + 1 } : row,
     );
-  };
-
-  const settled = async (session: Session): Promise<void> => {
-    retiring.get(session)?.hurry();
-    await Promise.allSettled([ensuring.get(session), losing.get(session), retiring.get(session)?.done]);
-  };
-  const retire: Containers["retire"] = (session, end) => {
-    const soon = new AbortController();
-    const rest = deps.clock.sleep(RETIRE_AFTER_MS, { signal: soon.signal }).catch(() => undefined);
-    const hurry = (): void => {
-      soon.abort();
-    };
-    retiring.set(session, { done: rest.then(end), hurry });
-  };
-
-  return {
-    newId,
-    boot,
-    ensure: async (session, call) => {
-      const known = running.get(session);
-      if (known !== undefined && known === session.row.container) return known;
-      let finding = ensuring.get(session);
-      if (finding === undefined) {
-        finding = find(session).then((id) => {
-          running.set(session, id);
-          return id;
-        });
-        ensuring.set(session, finding);
-        const done = (): void => void ensuring.delete(session);
-        finding.then(done, done);
-      }
-      return await untilAborted(finding, call.signal);
-    },
-    adopt: (session, id) => void running.set(session, id),
-    suspect: (session) => void running.delete(session),
-    resident,
-    lose: async (session, id, call) => {
-      if (resident(session) !== id) return;
-      const work = takeAway(session, id, call).finally(() => void losing.delete(session));
-      losing.set(session, work);
-      await work;
-    },
-    retire,
-    settled,
-    end: async (session, call) => {
-      await settled(session);
-      running.delete(session);
-      const id = session.row.container;
-      if (id !== null) await runtime.stop(id, call);
-    },
-  };
+  }
 }
-
-const STOP_TIMEOUT_MS = 30_000;
-const RETIRE_AFTER_MS = 300;

@@ -1,10 +1,10 @@
 import type { Network } from "../network/network.ts";
+import { replaceMembers } from "../runtime/replace-members.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
-/** A runtime whose containers take their networks with them: what ends a container, from wherever, ends its network. */
+/** A runtime whose containers take their networks with them: what ends a container, from anywhere, ends its network. */
 export function createNetworkedRuntime(runtime: Runtime, network: Network): Runtime {
-  return {
-    ...runtime,
+  return replaceMembers(runtime, {
     open: async (call) => {
       const opened = await runtime.open(call);
       await network.open(await runtime.list(call), call);
@@ -14,5 +14,5 @@ export function createNetworkedRuntime(runtime: Runtime, network: Network): Runt
       await runtime.stop(id, call);
       await network.detach(id, call);
     },
-  };
+  });
 }

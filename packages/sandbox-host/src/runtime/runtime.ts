@@ -1,5 +1,45 @@
 import type { Readable, Writable } from "node:stream";
 
+/*
+ * The runtime port: containers, and what runs in them.
+ *
+ * Words. A **container** is resident: it boots on a directory of the host, its root, stays up and runs nothing by itself. Its **id**
+ * is chosen by the caller, who makes it durable before `start`, so that no container is ever without an owner. An **execution** is a
+ * process that a caller of this service waits for: it has a deadline and ends with the service. A **spawned process** is one that
+ * outlives the service; it is found again by its directory. A **terminal** is an execution whose streams are a terminal. The **tree**
+ * of a process is everything that it started, also what left its process group.
+ *
+ * Life. `open` proves that the runtime works and removes what an earlier service left half-made. A container then goes
+ *
+ *     start -> running <-> paused -> stop
+ *                 |           |
+ *                 +--- gone --+     its sandbox died: `SANDBOX_LOST`; `stop` takes away what is left
+ *
+ * The service is not the parent that containers die with: they outlive a `kill -9` of it, and the next service finds them by `list`,
+ * asks `liveness`, ends by `quiesce` what the old one waited for, and goes on. `close` ends what is held ready and no container.
+ *
+ * What a call promises. A `start`, `exec` or `spawn` that returns has happened. One that fails has run nothing, unless its error says
+ * `admitted: "unknown"`. `pause`, `resume`, `stop`, `quiesce` and `endInput` are idempotent: after an error they are called again.
+ * Failures are `SandboxError`s: `RUNTIME_UNAVAILABLE`, `SANDBOX_LOST`, `INVALID_STATE` (it is paused), `INVALID_ARGUMENT` (no such
+ * program or directory).
+ *
+ * An example: one command in a container of its own.
+ *
+ *     await runtime.open(call);
+ *     await runtime.start({ id, rootPath, hostname: "box", limits: { pids: 100 } }, call);
+ *     const spec = { argv: ["sh", "-c", "make"], env: { PATH }, cwd: "/workspace", deadlineMs: 60_000 } as const;
+ *     const execution = await runtime.exec(id, spec, call);
+ *     execution.stdin.end();
+ *     execution.stderr.resume(); // its owner reads both outputs
+ *     const [output, exit] = await Promise.all([text(execution.stdout), execution.exit]);
+ *     if (exit.kind === "timed_out") report("make and all that it started are gone");
+ *     await runtime.pause(id, call); // its files can be snapshotted now: nothing writes
+ *     await runtime.resume(id, call);
+ *     await runtime.stop(id, call); // no process, mount, cgroup or state of it is left
+ *
+ * Every adapter passes `runtime.suite.ts`. What serves speed alone is a second, optional interface: `Prewarm`.
+ */
+
 export interface RuntimeCall {
   readonly signal: AbortSignal;
 }
@@ -22,8 +62,6 @@ export interface ContainerSpec {
   readonly limits: ContainerLimits;
   /** Absent means no network but loopback. */
   readonly network?: ContainerNetwork;
-  /** Somebody waits for it: it may take what the runtime holds ready. */
-  readonly awaited?: "yes";
 }
 
 /** A network that was made for a container. */
@@ -60,7 +98,7 @@ export type ExecExit =
  * A running process. Its owner reads both outputs: a reader that stops reading slows the process down. The outputs end
  * before `exit` settles, unless their reader stalls beyond the deadline; `exit` never rejects.
  *
- * The outputs end with the process. What it has left in the background may go on writing to them, and is not heard.
+ * The outputs end with the process. What it has left in the background may go on writing to them, and is not read.
  */
 export interface Execution {
   /** Destroyed when the execution has ended. */
@@ -72,7 +110,7 @@ export interface Execution {
   kill(): Promise<void>;
 }
 
-/** A process that nobody waits for: it lives on when the service dies, and is asked about by its directory. */
+/** A process that outlives the service, and is found again by its directory. */
 export interface SpawnSpec extends Pick<ExecSpec, "argv" | "env" | "cwd"> {
   /** Opaque, 26 lower-case letters and digits, never used twice. */
   readonly name: string;
@@ -83,7 +121,7 @@ export interface SpawnSpec extends Pick<ExecSpec, "argv" | "env" | "cwd"> {
   readonly directory: string;
   /**
    * A file of the host that both outputs are appended to. It may be cut to nothing while the process is stopped. One that
-   * grows without end because no service looks after it has the container paused, where the runtime can.
+   * grows without end because no service looks after it has the container paused, if the runtime can do that.
    */
   readonly outputPath: string;
 }
@@ -91,7 +129,7 @@ export interface SpawnSpec extends Pick<ExecSpec, "argv" | "env" | "cwd"> {
 /** What a spawned process is found by. */
 export type SpawnedProcess = Pick<SpawnSpec, "name" | "directory">;
 
-/** How a spawned process is. `unknown`: it has ended, and nobody has seen how. */
+/** How a spawned process is. `unknown`: it has ended, and it is not known how. */
 export type ProcessLife =
   | { readonly kind: "running" }
   | { readonly kind: "exited"; readonly exitCode: number }
@@ -126,7 +164,7 @@ export interface TerminalExecution {
   hold(): void;
   release(): void;
   /**
-   * Types some of the data, as much as the terminal takes within the time, and answers with how many bytes that was: 0 if it is
+   * Types some of the data, as much as the terminal takes within the time, and returns how many bytes that was: 0 if it is
    * full because its program does not read, or has ended. Nothing else of the data is kept. Calls take their turn.
    */
   write(data: Uint8Array, patienceMs: number): Promise<number>;
@@ -139,43 +177,36 @@ export interface TerminalExecution {
   kill(): Promise<void>;
 }
 
-/** `running` means that it answered just now; a file that says so is not enough. */
+/** `running` means that it has just answered; a file that says so is not enough. */
 export type Liveness = "running" | "paused" | "gone";
 
 /** What a container uses. */
 export interface ContainerStats {
-  /** Processor time since its boot; where there is no isolation, of what lives in it now. */
+  /** Processor time since its boot; without isolation, of what lives in it now. */
   readonly cpuMs: number;
   readonly memoryBytes: number;
   /** As `processes` counts them. */
   readonly processes: number;
 }
 
-/**
- * What runs the code of sessions.
- *
- * The service is not the parent that containers die with: they outlive a `kill -9` of it and are found again by `list`.
- * Failures are `SandboxError`s: `RUNTIME_UNAVAILABLE`, `SANDBOX_LOST`, `INVALID_ARGUMENT` (no such program or directory).
- */
+/** What runs the code of sessions. The page at the head of this file teaches it. */
 export interface Runtime {
+  /** What serves speed alone; absent when a runtime has nothing to get ready. */
+  readonly prewarm?: Prewarm;
   readonly kind: "gvisor" | "none" | "fake";
   readonly isolation: "sandboxed" | "none";
   /** Whether processes stay as they are over pause and resume. */
   readonly pausePreservesProcesses: "yes" | "no";
 
   /**
-   * Proves by a real run that the runtime works; `RUNTIME_UNAVAILABLE` says why where it does not. Takes away what an
+   * Proves by a real run that the runtime works; `RUNTIME_UNAVAILABLE` says why if it does not. Takes away what an
    * earlier service has left unfinished: containers whose boot was cut off, and probes. Idempotent.
    */
   open(call: RuntimeCall): Promise<{ readonly version: string }>;
-  /** Boots a container; answers when it can run something. One that runs already is left as it is. */
+  /** Boots a container; settles when it can run something. One that runs already is left as it is. */
   start(spec: ContainerSpec, call: RuntimeCall): Promise<void>;
   /** Gives a running container other bounds than it was started with. What is absent is the runtime's own default. */
   limit(id: string, limits: ContainerLimits, call: RuntimeCall): Promise<void>;
-  /** Gets ready for executions like this one, as far as it can; settles when it is, and never fails. */
-  anticipate(id: string, spec: ExecSpec, call: RuntimeCall): Promise<void>;
-  /** Says that no execution is to come for now: nothing is made ready in the container until one comes after all. */
-  expectNone(id: string): void;
   /**
    * Starts a process in a running container. The signal cancels the start only; use `kill` afterwards.
    *
@@ -184,7 +215,7 @@ export interface Runtime {
    */
   exec(id: string, spec: ExecSpec, call: RuntimeCall): Promise<Execution>;
   /**
-   * Starts a process that outlives the service, and answers when it runs. As with `exec`, a start that was given up is
+   * Starts a process that outlives the service, and returns when it runs. As with `exec`, a start that was given up is
    * undone, and what fails otherwise has run nothing.
    */
   spawn(id: string, spec: SpawnSpec, call: RuntimeCall): Promise<{ readonly pid: number }>;
@@ -202,13 +233,13 @@ export interface Runtime {
   /** Starts a process on a terminal of this size. It is an execution: `quiesce` ends it when its service is gone. */
   openTerminal(id: string, spec: ExecSpec, size: TerminalSize, call: RuntimeCall): Promise<TerminalExecution>;
   /**
-   * Ends what an earlier service started by `exec` in this container and nobody waits for any more, and so nobody ends at
-   * its deadline: each execution of another instance whose process still runs, with everything it started. What a
-   * process that had exited left in the background lives on, and so do this instance's executions. Where a tree cannot be
+   * Ends what an earlier service started by `exec` in this container, which has no owner any more that would end it at its
+   * deadline: each execution of another instance whose process still runs, with everything it started. What a
+   * process that had exited left in the background lives on, and so do this instance's executions. If a tree cannot be
    * ended alone, the container is stopped. A container that is gone is quiet; a paused one stays paused. Idempotent.
    */
   quiesce(id: string, call: RuntimeCall): Promise<void>;
-  /** One that rests because nothing runs in it is not woken for that: its processes are looked at. */
+  /** A container that is frozen while idle is not thawed for that: its processes are looked at. */
   liveness(id: string, call: RuntimeCall): Promise<Liveness>;
   /**
    * Those of these booted containers that have died. It is a look from outside that asks none of them, cheap enough to be
@@ -239,4 +270,20 @@ export interface Runtime {
   close(call: RuntimeCall): Promise<void>;
   /** Ids of all containers of this runtime's own state directory, dead ones included. */
   list(call: RuntimeCall): Promise<readonly string[]>;
+}
+
+/**
+ * What a runtime can get ready before it is asked for: for speed alone, and so optional. A caller that leaves all of this out
+ * gets the same results, later.
+ */
+export interface Prewarm {
+  /**
+   * Says that a caller waits for the next `start` of this container, which is to follow at once: it may take what is held
+   * ready for such a start, and another is made ready afterwards.
+   */
+  hurry(id: string): void;
+  /** Gets ready for executions like this one, as far as it can; settles when it is, and never fails. */
+  anticipate(id: string, spec: ExecSpec, call: RuntimeCall): Promise<void>;
+  /** Says that no execution is to come for now: nothing is made ready in the container until one comes after all. */
+  expectNone(id: string): void;
 }

@@ -169,12 +169,13 @@ async function makeNew(
     call,
   );
   await crashPoint("rollback.cloned");
-  await containers.boot(session, { head, id: intent.container, path, awaited: "yes" }, call);
+  await containers.boot(session, { head, id: intent.container, path, isAwaited: true }, call);
 }
 
 /** Gets the new container ready for a command, which is what comes next as a rule. */
 async function anticipate({ runtime, toolTimeoutMs }: Deps, { session, intent }: Plan, call: Call): Promise<void> {
-  await runtime.anticipate(intent.container, prewarmSpec(session.row.env, toolTimeoutMs), call).catch(() => undefined);
+  const spec = prewarmSpec(session.row.env, toolTimeoutMs);
+  await runtime.prewarm?.anticipate(intent.container, spec, call).catch(() => undefined);
 }
 
 /** Freezes the old generation and keeps its files. */
@@ -185,7 +186,7 @@ async function sealOld(
 ): Promise<void> {
   const { container } = session.row;
   if (container !== null) {
-    runtime.expectNone(container);
+    runtime.prewarm?.expectNone(container);
     await freeze(runtime, container, call).catch((thrown: unknown) => {
       // A sandbox that is gone writes no more.
       if (!hasReason(thrown, "SANDBOX_LOST")) throw thrown;

@@ -90,7 +90,7 @@ export function createMemberLifecycle(deps: MemberLifecycleParts): MemberLifecyc
     await maker.discard(member);
   };
   const keepShell = async ({ container }: WarmMember, call: Call): Promise<void> => {
-    await runtime.anticipate(container, deps.prewarmSpec, call);
+    await runtime.prewarm?.anticipate(container, deps.prewarmSpec, call);
   };
   // The second look at a container is the cheap one: each is looked at once before it is ready.
   const isAlive = async ({ container }: WarmMember, call: Call): Promise<boolean> =>

@@ -73,7 +73,7 @@ describe("a relayed output", () => {
     expect(seenBytes).toBe(1000 + 5 * 65_536);
   });
 
-  it("goes on reading for nobody when its reader is gone", async () => {
+  it("goes on reading when its reader is gone", async () => {
     const source = new PassThrough();
     const relay = relayOutput(source, { clock: systemClock, onLinger: () => undefined });
     relay.output.destroy();

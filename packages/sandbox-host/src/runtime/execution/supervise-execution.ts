@@ -10,7 +10,7 @@ const COMMAND_GRACE_MS = 2000;
 /** How long the reader of a killed process may take for what it had written. */
 const READER_GRACE_MS = 1000;
 const KILL_ATTEMPTS = 3;
-/** Nobody sees it: a reason of its own would be made, with its stack, at the end of each execution. */
+/** Not seen outside: a reason of its own would be made, with its stack, at the end of each execution. */
 const SETTLED = new Error("the execution has ended");
 
 /** What stands for the process on the host: a command, or something that is asked in the same way. */
@@ -27,91 +27,110 @@ export interface SupervisedProcess {
   terminate(): Promise<void>;
   /** Ends the whole tree, whether or not the process itself still runs, and verifies that. */
   killTree(main: "running" | "ended"): Promise<void>;
-  /** What the end of the command means where nobody asked for it. Never rejects. */
+  /** What the end of the command means when it was not asked for. Never rejects. */
   judge(exit: CommandExit): Promise<ExecExit>;
 }
 
 /** Owns a started process up to its end: its deadline, its death and the end of its outputs. */
 export function superviseExecution(subject: SupervisedProcess): Execution {
-  const { command, stdout, stderr, clock } = subject;
-  let main: "running" | "ended" = "running";
-  let verdict: { readonly kind: "timed_out" | "killed" } | undefined;
-  let treeEnd: Promise<void> | undefined;
-  /** Aborted when the outputs are no longer waited for. */
-  const outputLimit = new AbortController();
-  const settled = new AbortController();
-  const ended = command.ended.then((exit) => {
-    main = "ended";
-    return exit;
-  });
+  const supervisor = new Supervisor(subject);
+  return {
+    stdin: subject.command.stdin,
+    stdout: subject.stdout.output,
+    stderr: subject.stderr.output,
+    exit: supervisor.conclude(),
+    kill: () => supervisor.kill(),
+  };
+}
 
-  const endTree = async (): Promise<void> => {
-    treeEnd ??= killAndReap().catch((thrown: unknown) => {
-      treeEnd = undefined;
+class Supervisor {
+  readonly #subject: SupervisedProcess;
+  readonly #ended: Promise<CommandExit>;
+  readonly #enforcing: Promise<void>;
+  /** Aborted when the outputs are no longer waited for. */
+  readonly #outputLimit = new AbortController();
+  readonly #settled = new AbortController();
+  #main: "running" | "ended" = "running";
+  #verdict: { readonly kind: "timed_out" | "killed" } | undefined;
+  #treeEnd: Promise<void> | undefined;
+
+  constructor(subject: SupervisedProcess) {
+    this.#subject = subject;
+    this.#ended = subject.command.ended.then((exit) => {
+      this.#main = "ended";
+      return exit;
+    });
+    this.#enforcing = quietly(this.#enforceDeadline());
+  }
+
+  async conclude(): Promise<ExecExit> {
+    const { command, stdout, stderr } = this.#subject;
+    const exit = await this.#ended;
+    const verdict = this.#verdict;
+    // A verdict is given when it is true of the whole tree. At the deadline, its enforcement is on the way to that already.
+    if (verdict !== undefined) await (verdict.kind === "timed_out" ? this.#enforcing : quietly(this.#endTree()));
+    const result = this.#verdict ?? (await this.#subject.judge(exit));
+    if (result.kind !== "exited") this.#limitOutput();
+    const limit = this.#outputLimit.signal;
+    await Promise.all([stdout.drain(limit), stderr.drain(limit)]);
+    await Promise.race([Promise.all([stdout.consumed, stderr.consumed]), aborted(limit)]);
+    this.#settled.abort(SETTLED);
+    // It is not read any more; one that its owner has not ended would be held open without end.
+    command.stdin.destroy();
+    return result;
+  }
+
+  async kill(): Promise<void> {
+    if (this.#main === "running") this.#verdict ??= { kind: "killed" };
+    await this.#endTree();
+  }
+
+  async #endTree(): Promise<void> {
+    this.#treeEnd ??= this.#killAndReap().catch((thrown: unknown) => {
+      this.#treeEnd = undefined;
       throw thrown;
     });
-    await treeEnd;
-  };
-  /** Readers have a while for what is there already. */
-  const limitOutput = (): void => {
-    const end = (): void => {
-      outputLimit.abort();
-    };
-    clock.sleep(READER_GRACE_MS, { signal: settled.signal }).then(end, end);
-  };
-  const killAndReap = async (): Promise<void> => {
+    await this.#treeEnd;
+  }
+
+  async #killAndReap(): Promise<void> {
+    const { command, stdout, stderr, clock } = this.#subject;
     stdout.hold();
     stderr.hold();
-    await subject.killTree(main);
+    await this.#subject.killTree(this.#main);
     const limit = new AbortController();
-    await Promise.race([ended, quietly(clock.sleep(COMMAND_GRACE_MS, { signal: limit.signal }))]);
+    await Promise.race([this.#ended, quietly(clock.sleep(COMMAND_GRACE_MS, { signal: limit.signal }))]);
     limit.abort();
     command.kill();
-    limitOutput();
-  };
+    this.#limitOutput();
+  }
 
-  const enforceDeadline = async (): Promise<void> => {
-    await clock.sleep(Math.min(subject.deadlineMs, MAX_DEADLINE_MS), { signal: settled.signal });
-    if (main === "ended") {
-      outputLimit.abort();
+  /** Readers have a while for what is there already. */
+  #limitOutput(): void {
+    const end = (): void => {
+      this.#outputLimit.abort();
+    };
+    this.#subject.clock.sleep(READER_GRACE_MS, { signal: this.#settled.signal }).then(end, end);
+  }
+
+  async #enforceDeadline(): Promise<void> {
+    const { command, clock, deadlineMs } = this.#subject;
+    await clock.sleep(Math.min(deadlineMs, MAX_DEADLINE_MS), { signal: this.#settled.signal });
+    if (this.#main === "ended") {
+      this.#outputLimit.abort();
       return;
     }
-    verdict ??= { kind: "timed_out" };
+    this.#verdict ??= { kind: "timed_out" };
     const grace = new AbortController();
     await Promise.race([
-      quietly(subject.terminate().then(() => ended)),
+      quietly(this.#subject.terminate().then(() => this.#ended)),
       quietly(clock.sleep(TERMINATE_GRACE_MS, { signal: grace.signal })),
     ]);
     grace.abort();
-    for (let attempt = 1; attempt <= KILL_ATTEMPTS && treeEnd === undefined; attempt += 1) await quietly(endTree());
+    for (let attempt = 1; attempt <= KILL_ATTEMPTS && this.#treeEnd === undefined; attempt += 1)
+      await quietly(this.#endTree());
     command.kill();
-  };
-  const enforcing = quietly(enforceDeadline());
-
-  const conclude = async (): Promise<ExecExit> => {
-    const exit = await ended;
-    // A verdict is told when it is true of the whole tree. At the deadline, its enforcement is on the way to that already.
-    if (verdict !== undefined) await (verdict.kind === "timed_out" ? enforcing : quietly(endTree()));
-    const result = verdict ?? (await subject.judge(exit));
-    if (result.kind !== "exited") limitOutput();
-    await Promise.all([stdout.drain(outputLimit.signal), stderr.drain(outputLimit.signal)]);
-    await Promise.race([Promise.all([stdout.consumed, stderr.consumed]), aborted(outputLimit.signal)]);
-    settled.abort(SETTLED);
-    // Nobody reads it any more; one that its owner has not ended would be held open for ever.
-    command.stdin.destroy();
-    return result;
-  };
-
-  return {
-    stdin: command.stdin,
-    stdout: stdout.output,
-    stderr: stderr.output,
-    exit: conclude(),
-    kill: async () => {
-      if (main === "running") verdict ??= { kind: "killed" };
-      await endTree();
-    },
-  };
+  }
 }
 
 /** Settles with the promise, and forgets its failure: the caller goes on either way. */

@@ -38,9 +38,9 @@ export function createFakeMachine(): FakeMachine {
 export interface FakeRuntimeOptions {
   readonly clock?: Clock;
   readonly machine?: FakeMachine;
-  /** What a command line does; where it says nothing, `FAKE_PROGRAMS` has the word. */
+  /** What a command line does; if it says nothing, `FAKE_PROGRAMS` decides. */
   readonly programOf?: (argv: readonly string[]) => FakeProgram | undefined;
-  /** Where given, `open` fails with this reason of why. */
+  /** If given, `open` fails with this reason. */
   readonly unavailable?: string;
 }
 
@@ -204,12 +204,15 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       live(id);
     },
     anticipated,
-    anticipate: async (id) => {
-      await Promise.resolve();
-      anticipated.push(id);
-    },
     unexpected,
-    expectNone: (id) => void unexpected.push(id),
+    prewarm: {
+      hurry: () => undefined,
+      anticipate: async (id) => {
+        await Promise.resolve();
+        anticipated.push(id);
+      },
+      expectNone: (id) => void unexpected.push(id),
+    },
     pause: async (id) => {
       await Promise.resolve();
       live(id).status = "paused";

@@ -1,26 +1,30 @@
 import { readFile } from "node:fs/promises";
-import type { Aide, Clock, CommandRunner, CommandSpec, FifoSupply, ProcessIdentity } from "@turnbox/core";
+import {
+  type Aide,
+  type Clock,
+  type CommandRunner,
+  type CommandSpec,
+  type FifoSupply,
+  type ProcessIdentity,
+  SandboxError,
+} from "@turnbox/core";
 import type { LingeringOutputs } from "../execution/lingering-outputs.ts";
 import type { ContainerLimits, ExecExit } from "../runtime.ts";
-import { type Cgroup, createCgroup, readCgroupMounts } from "./cgroup.ts";
-import { type Layout, sandboxNote } from "./layout.ts";
-import { isLiveMember } from "./process-state.ts";
-import type { Freezer } from "./rest/freezer.ts";
+import { type Cgroup, createCgroup, readCgroupMounts } from "./container/cgroup.ts";
+import { type Layout, sandboxNote } from "./container/layout.ts";
+import { isLiveMember } from "./container/process-state.ts";
+import type { CgroupFreezer } from "./idle/cgroup-freezer.ts";
 import { runscCommand } from "./runsc-command.ts";
-import { type ContainerState, isBooted, readStateFile } from "./state-file.ts";
+import { type ContainerState, isBooted, readStateFile } from "./container/state-file.ts";
 
-/** What a root needs below itself before a container is booted on it. Each is made if it is missing. */
-export interface RootPlaces {
+/** What a root has below itself before a container is booted on it. Each is made if it is missing. */
+export interface RootNeeds {
   readonly directories: readonly { readonly path: string; readonly mode: number }[];
   readonly files: readonly { readonly path: string; readonly mode: number }[];
 }
 
-/** Makes places in a session's root, in a process of its own that no link leads out of the root. */
-export type PrepareRoot = (
-  rootPath: string,
-  places: RootPlaces,
-  call: { readonly signal: AbortSignal },
-) => Promise<void>;
+/** Makes what is missing in a session's root, in a process of its own that no link leads out of the root. */
+export type PrepareRoot = (rootPath: string, needs: RootNeeds, call: { readonly signal: AbortSignal }) => Promise<void>;
 
 /** Why a sandbox that has died did so. */
 export type DeathCause = Extract<ExecExit["kind"], "oom" | "sandbox_lost">;
@@ -29,7 +33,7 @@ export type DeathCause = Extract<ExecExit["kind"], "oom" | "sandbox_lost">;
 export interface Deaths {
   /** The processes that a container lives by, where they were seen alive. */
   readonly seen: Map<string, readonly ProcessIdentity[]>;
-  /** The counter that tells the cause goes with the cgroup, and whoever waits for a process may ask after that. */
+  /** The counter that tells the cause goes with the cgroup, and a caller that waits for a process may ask after that. */
   readonly causes: Map<string, DeathCause>;
 }
 
@@ -53,8 +57,8 @@ export interface GvisorContext {
   /** The executions that this instance looks after, by their markers. */
   readonly ownExecs: Set<string>;
   readonly deaths: Deaths;
-  /** Absent where nothing is to rest, or the machine has none. */
-  readonly freezer: Freezer | undefined;
+  /** Absent when no idle container is frozen, or the machine has none. */
+  readonly freezer: CgroupFreezer | undefined;
   /** The sandboxes that containers are in, as far as they were asked about. */
   readonly sandboxes: Map<string, string>;
 }
@@ -100,4 +104,8 @@ export async function liveState(context: GvisorContext, id: string): Promise<Con
   const path = cgroupPath(context, sandboxId);
   const alive = await Promise.all([isLiveMember(state.sandboxPid, path), isLiveMember(state.goferPid, path)]);
   return alive.every(Boolean) ? state : undefined;
+}
+
+export function lost(id: string, cause?: unknown): SandboxError {
+  return new SandboxError("SANDBOX_LOST", `container ${id} does not run`, { admitted: "no", cause });
 }

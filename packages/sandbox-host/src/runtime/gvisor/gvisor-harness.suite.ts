@@ -1,16 +1,17 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Aide, createChildCommandRunner } from "@turnbox/core";
+import { replaceMembers } from "../replace-members.ts";
 import type { Runtime } from "../runtime.ts";
 import { call, type RuntimeHarness, until } from "../suite/harness.suite.ts";
 import { createWorkbench, processesNaming, SHELL_PROGRAMS, type Workbench } from "../suite/host-harness.suite.ts";
-import { createCgroup, readCgroupMounts } from "./cgroup.ts";
+import { createCgroup, readCgroupMounts } from "./container/cgroup.ts";
 import { createGvisorRuntime } from "./gvisor-runtime.ts";
-import { createLayout, sandboxNote } from "./layout.ts";
-import { readStateFile } from "./state-file.ts";
+import { createLayout, sandboxNote } from "./container/layout.ts";
+import { readStateFile } from "./container/state-file.ts";
 
 /** In the pauses between a test's own steps. */
-const REST_AFTER_MS = 20;
+const FREEZE_IDLE_AFTER_MS = 20;
 
 export interface GvisorHarnessOptions {
   readonly aide?: Aide;
@@ -25,7 +26,8 @@ export async function createGvisorHarness({ aide, thrift }: GvisorHarnessOptions
   const runner = createChildCommandRunner(byAide);
   const opened: Runtime[] = [];
   const reopen = (): Runtime => {
-    const thrifty = thrift === undefined ? {} : ({ spareSandbox: "one", restAfterMs: REST_AFTER_MS } as const);
+    const thrifty =
+      thrift === undefined ? {} : ({ spareSandbox: "one", freezeIdleAfterMs: FREEZE_IDLE_AFTER_MS } as const);
     const runtime = createGvisorRuntime({ runner, ...byAide, prepareRoot, stateDirectory, ...thrifty });
     opened.push(runtime);
     return thrift === undefined ? runtime : bootingInSpares(runtime, bench);
@@ -52,18 +54,18 @@ export async function createGvisorHarness({ aide, thrift }: GvisorHarnessOptions
 
 /** Starts a container until it is one in a sandbox that stood by: the first of a kind finds none. */
 function bootingInSpares(runtime: Runtime, bench: Workbench): Runtime {
-  return {
-    ...runtime,
+  return replaceMembers(runtime, {
     start: async (spec, options) => {
       await until(async () => {
         if ((await runtime.liveness(spec.id, call)) !== "gone") return true;
-        await runtime.start({ ...spec, awaited: "yes" }, options);
+        runtime.prewarm?.hurry(spec.id);
+        await runtime.start(spec, options);
         if ((await notedSandbox(bench, spec.id)) !== undefined) return true;
         await runtime.stop(spec.id, call);
         return false;
       });
     },
-  };
+  });
 }
 
 async function notedSandbox({ stateDirectory }: Workbench, id: string): Promise<string | undefined> {

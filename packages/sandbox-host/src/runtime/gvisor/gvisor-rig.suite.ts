@@ -15,7 +15,7 @@ export interface GvisorRig {
   create(): Runtime;
 }
 
-type Options = Pick<GvisorRuntimeOptions, "spareSandbox" | "restAfterMs" | "waitingShells">;
+type Options = Pick<GvisorRuntimeOptions, "spareSandbox" | "freezeIdleAfterMs" | "waitingShells">;
 
 /** Called in a `describe`, whose hooks it adds. */
 export function createGvisorRig(options: Options, timeoutMs: number): GvisorRig {

@@ -3,47 +3,56 @@ import {
   type Clock,
   type CommandRunner,
   createFifoSupply,
-  hasReason,
   invalidArgument,
-  randomToken,
-  SandboxError,
   systemClock,
 } from "@turnbox/core";
 import { KeyedMutex } from "../../async/keyed-mutex.ts";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
-import { superviseExecution } from "../execution/supervise-execution.ts";
 import { endWaiterInput, tendOutput } from "../execution/waiter.ts";
-import { withinStopLimit } from "../execution/within-stop-limit.ts";
-import type { ContainerLimits, ContainerSpec, ExecSpec, Execution, Runtime } from "../runtime.ts";
-import { createBootLoad } from "./boot-load.ts";
-import { bootContainer, removeContainer } from "./boot.ts";
-import { cgroupOf, type GvisorContext, liveState, type PrepareRoot, runsc } from "./context.ts";
-import { createDeaths, isDead, noteDeath } from "./deaths.ts";
-import { checkSpec, recordProcess, type StartedProcess, startProcess } from "./exec.ts";
-import { createLayout } from "./layout.ts";
+import type {
+  ContainerLimits,
+  ContainerSpec,
+  ContainerStats,
+  ExecSpec,
+  Execution,
+  Liveness,
+  Prewarm,
+  ProcessLife,
+  Runtime,
+  RuntimeCall,
+  SignalSpec,
+  SpawnedProcess,
+  SpawnSpec,
+  TerminalExecution,
+  TerminalSize,
+} from "../runtime.ts";
+import { removeContainer } from "./container/boot.ts";
+import { ContainerLife } from "./container/container-life.ts";
+import { createDeaths, isDead } from "./container/death-causes.ts";
+import { createLayout } from "./container/layout.ts";
+import { readLiveness } from "./container/liveness.ts";
+import { boundAllSandboxes } from "./container/parent-cgroup.ts";
+import { countProcesses, readStats } from "./container/stats.ts";
+import { cgroupOf, type GvisorContext, liveState, type PrepareRoot } from "./context.ts";
+import { Executions } from "./exec/executions.ts";
+import { quiesceContainer } from "./exec/quiesce.ts";
+import { signalProcess } from "./exec/signal-process.ts";
+import { inspectProcess, spawnProcess } from "./exec/spawn.ts";
+import { recordProcess, type StartedProcess, startProcess } from "./exec/start-process.ts";
+import { openTerminal } from "./exec/terminal.ts";
+import { TreeKiller } from "./exec/tree-killer.ts";
+import { openCgroupFreezer } from "./idle/cgroup-freezer.ts";
+import type { IdleFreezer } from "./idle/idle-freezer.ts";
+import { createIdleFreezingRuntime } from "./idle/idle-freezing-runtime.ts";
+import { createIdleFreezer } from "./idle/idle-policy.ts";
 import { listContainers, removeLeftovers, removeLeftSpares } from "./leftovers.ts";
-import { judgeExit, readLiveness } from "./liveness.ts";
-import { boundAllSandboxes } from "./parent-cgroup.ts";
+import { PreparedBoots } from "./prewarm/prepared-boots.ts";
 import { checkCgroups, checkRoot, installInit, proveByRun, readVersion } from "./probe.ts";
-import { quiesceContainer } from "./quiesce.ts";
-import { createContainerRest } from "./rest/container-rest.ts";
-import { openFreezer } from "./rest/freezer.ts";
-import { createRestingRuntime } from "./rest/resting-runtime.ts";
-import { createShellSlots } from "./shell-slots.ts";
-import { signalProcess } from "./signal-process.ts";
-import { bootSpare, makeSpareImage, removeSpare, restSpare, wakeSpare } from "./spare/spare-sandbox.ts";
-import { createSpares, type Spares } from "./spare/spares.ts";
-import { inspectProcess, spawnProcess } from "./spawn.ts";
-import { countProcesses, readStats } from "./stats.ts";
-import { openTerminal } from "./terminal.ts";
-import { createTreeKiller } from "./tree-killer.ts";
+import { ShellSlots } from "./shells/shell-slots.ts";
 
-const CONTROL_DEADLINE_MS = 10_000;
 const SLOT_START_MS = 10_000;
 const WAITING_SHELLS = 1;
 const MAX_LINGERING_OUTPUTS = 128;
-/** As long as the ids of containers: runsc matches ids by prefix. */
-const SPARE_ID_CHARS = 16;
 /** Bounds what a container without limits of its own can do to the machine's process table. */
 const DEFAULT_LIMITS: ContainerLimits = { pids: 4096 };
 const MAX_SPAWNED = 64;
@@ -52,7 +61,7 @@ const ID_RULE = /^[a-z0-9]{1,64}$/;
 export interface GvisorRuntimeOptions {
   readonly runner: CommandRunner;
   readonly prepareRoot: PrepareRoot;
-  /** Where given, and this version of runsc is one whose protocol is known, processes are started without runsc. */
+  /** If given, and this version of runsc is one whose protocol is known, processes are started without runsc. */
   readonly aide?: Aide;
   /** Private to this runtime; what is in it outlives the service. */
   readonly stateDirectory: string;
@@ -70,15 +79,29 @@ export interface GvisorRuntimeOptions {
   readonly maxSpawned?: number;
   /** How many shells wait for calls in a container that is in use; 0 starts a new one for each call. */
   readonly waitingShells?: number;
-  /** Whether a sandbox stands by for the next container that somebody waits for. None unless given. */
+  /** Whether there is a spare for the next container that a caller waits for. None unless given. */
   readonly spareSandbox?: "one" | "none";
-  /** After how long a container rests that nobody uses and nothing runs in. Never unless given. */
-  readonly restAfterMs?: number;
+  /** After how long a container is frozen that is not used and in which nothing runs. Never unless given. */
+  readonly freezeIdleAfterMs?: number;
 }
 
-/** Runs containers by plain `runsc`, one sentry each. Calls of a shell go to one that waits for them where there is one. */
+/** Runs containers by plain `runsc`, one sentry each. Calls of a shell go to one that waits for them if there is one. */
 export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
-  const context: GvisorContext = {
+  const context = createContext(options);
+  const runtime = new GvisorRuntime(context, options);
+  if (runtime.idle === undefined) return runtime;
+  return createIdleFreezingRuntime(runtime, {
+    idle: runtime.idle,
+    liveness: async (id) => {
+      const state = await liveState(context, id);
+      if (state === undefined) return "gone";
+      return state.status === "paused" ? "paused" : "running";
+    },
+  });
+}
+
+function createContext(options: GvisorRuntimeOptions): GvisorContext {
+  return {
     runner: options.runner,
     prepareRoot: options.prepareRoot,
     aide: options.aide,
@@ -94,296 +117,238 @@ export function createGvisorRuntime(options: GvisorRuntimeOptions): Runtime {
     ownExecs: new Set(),
     deaths: createDeaths(),
     sandboxes: new Map(),
-    freezer: options.restAfterMs === undefined ? undefined : openFreezer(),
+    freezer: options.freezeIdleAfterMs === undefined ? undefined : openCgroupFreezer(),
   };
-  const bootLoad = createBootLoad(context.clock);
-  let spares: Spares | undefined;
-  const lock = new KeyedMutex();
-  /** Executions that run, so that those of a container that is stopped on request are told as killed, not as lost. */
-  const running = new Set<{ readonly id: string; end: "own" | "stopped" }>();
-
-  const control = async (id: string, subcommand: "pause" | "resume", signal: AbortSignal): Promise<void> => {
-    const command = runsc(context, [subcommand, id], CONTROL_DEADLINE_MS);
-    const { exitCode, stderr } = await context.runner.run(command, { signal });
-    if (exitCode === 0) return;
-    if ((await liveState(context, id)) === undefined) throw lost(id);
-    const cause = new Error(stderr.trim());
-    throw new SandboxError("RUNTIME_UNAVAILABLE", `container ${id} did not ${subcommand}`, { cause });
-  };
-
-  /** Brings a live container into a status, or leaves it there. */
-  const bringTo = async (id: string, status: "running" | "paused", signal: AbortSignal): Promise<void> => {
-    checkId(id);
-    await lock.run(id, async () => {
-      const state = await liveState(context, id);
-      if (state === undefined) throw lost(id);
-      if (state.status !== status) await control(id, status === "paused" ? "pause" : "resume", signal);
-    });
-  };
-
-  const stop = async (id: string, signal?: AbortSignal): Promise<void> => {
-    checkId(id);
-    await withinStopLimit(id, signal, async (limit) => {
-      const end = async (): Promise<void> => {
-        const found = await noteDeath(context, id);
-        for (const execution of running) if (execution.id === id && found === "alive") execution.end = "stopped";
-        await removeContainer(context, id, limit);
-        await slots.close(id);
-        slots.open(id);
-      };
-      await lock.run(id, end, limit);
-    });
-  };
-
-  const treeKiller = createTreeKiller(context, {
-    stop,
-    isLive: async (id) => (await liveState(context, id)) !== undefined,
-    thawed: async (id, work) => {
-      if ((await liveState(context, id))?.status !== "paused") {
-        await work();
-        return;
-      }
-      await lock.run(id, async () => {
-        try {
-          await control(id, "resume", AbortSignal.timeout(CONTROL_DEADLINE_MS));
-          await work();
-        } finally {
-          const status = (await liveState(context, id))?.status;
-          if (status === "running") await control(id, "pause", AbortSignal.timeout(CONTROL_DEADLINE_MS));
-        }
-      });
-    },
-  });
-
-  const start = async (id: string, spec: ExecSpec, signal: AbortSignal): Promise<StartedProcess> =>
-    await startProcess(context, id, {
-      spec,
-      signal,
-      onAbandoned: async (abandoned) => {
-        await treeKiller.kill(id, { marker: abandoned });
-      },
-    });
-  const slots = createShellSlots({
-    start: (id, spec) => start(id, spec, AbortSignal.timeout(SLOT_START_MS)),
-    abandon: async (id, { marker, pid }) => {
-      await treeKiller.kill(id, { marker, pid });
-    },
-    record: (id, process, work) => {
-      recordProcess(context, id, { process, work });
-    },
-    isRunning: async (id) => (await liveState(context, id))?.status === "running",
-    awake: async (id, work) => {
-      using _held = await rest?.look(id);
-      await work();
-    },
-    calm: () => bootLoad.calm(),
-    clock: context.clock,
-    perContainer: options.waitingShells ?? WAITING_SHELLS,
-  });
-
-  const { freezer } = context;
-  const rest =
-    freezer === undefined
-      ? undefined
-      : createContainerRest(context, {
-          freezer,
-          afterMs: options.restAfterMs ?? Number.POSITIVE_INFINITY,
-          countProcesses: (id, signal) => countProcesses(context, id, { slots, signal }),
-        });
-
-  const openSpares = (): Spares =>
-    createSpares({
-      newId: () => randomToken(SPARE_ID_CHARS),
-      boot: async (id, { hostname, limits }, signal) => {
-        await bootSpare(context, id, { shape: { hostname, limits: { ...context.defaultLimits, ...limits } }, signal });
-      },
-      rest: (id, isReady) => restSpare(context, id, isReady),
-      remove: (id) => removeSpare(context, id, AbortSignal.timeout(CONTROL_DEADLINE_MS)),
-      calm: (call) => bootLoad.calm(call),
-      clock: context.clock,
-    });
-  /** Whether the container runs in a sandbox that stood by; where not, nothing of either is left. */
-  const bootedIn = async (sandboxId: string, spec: ContainerSpec, signal: AbortSignal): Promise<boolean> => {
-    try {
-      wakeSpare(context, sandboxId);
-      await bootContainer(context, spec, { signal, sandboxId });
-      return true;
-    } catch (thrown) {
-      await removeSpare(context, sandboxId, AbortSignal.timeout(CONTROL_DEADLINE_MS));
-      signal.throwIfAborted();
-      if (!hasReason(thrown, "RUNTIME_UNAVAILABLE")) throw thrown;
-      return false;
-    }
-  };
-
-  const exec = async (id: string, spec: ExecSpec, signal: AbortSignal): Promise<Execution> => {
-    checkId(id);
-    checkSpec(spec);
-    const process = (await slots.take(id, spec, signal)) ?? (await start(id, spec, signal));
-    const { command, stdout, stderr, marker, pid, release } = process;
-    const record: { readonly id: string; end: "own" | "stopped" } = { id, end: "own" };
-    running.add(record);
-    let known = "";
-    const execution = superviseExecution({
-      command,
-      stdout,
-      stderr,
-      deadlineMs: spec.deadlineMs,
-      clock: context.clock,
-      terminate: async () => {
-        known = await treeKiller.terminate(id, { marker, pid });
-      },
-      killTree: async (main) => {
-        await treeKiller.kill(id, main === "running" ? { marker, pid, known } : { marker, known });
-      },
-      judge: async (exit) => {
-        running.delete(record);
-        if (record.end === "stopped") return { kind: "killed" };
-        const verdict = await judgeExit(context, id, exit);
-        // Somebody killed the host-side command, which the process inside does not notice by itself.
-        if (verdict.kind === "killed") await treeKiller.kill(id, { marker, pid }).catch(() => undefined);
-        return verdict;
-      },
-    });
-    const exit = execution.exit.finally(() => {
-      running.delete(record);
-      release();
-    });
-    return { ...execution, exit };
-  };
-
-  const runtime: Runtime = {
-    kind: "gvisor",
-    isolation: "sandboxed",
-    pausePreservesProcesses: "yes",
-    open: async ({ signal }) => {
-      const version = await readVersion(context, signal);
-      checkRoot();
-      await checkCgroups();
-      if (options.totalMemoryBytes !== undefined)
-        await boundAllSandboxes(context.cgroupParent, options.totalMemoryBytes);
-      await installInit(context, options.busyboxPath ?? "/bin/busybox");
-      await removeLeftovers(context, lock, signal);
-      await removeLeftSpares(context, signal);
-      await proveByRun(context, { version, signal, lock, runProgram: (id, spec) => exec(id, spec, signal) });
-      if (options.spareSandbox === "one" && (await makeSpareImage(context, signal))) spares ??= openSpares();
-      return { version };
-    },
-    close: async ({ signal }) => {
-      slots.release();
-      await context.fifos[Symbol.asyncDispose]();
-      await spares?.close();
-      spares = undefined;
-      await removeLeftSpares(context, signal);
-    },
-    start: async (spec, { signal }) => {
-      checkId(spec.id);
-      await lock.run(spec.id, async () => {
-        signal.throwIfAborted();
-        if ((await readLiveness(context, spec.id, signal)) !== "gone") return;
-        await removeContainer(context, spec.id);
-        context.deaths.causes.delete(spec.id);
-        if (spec.awaited !== "yes") {
-          await bootContainer(context, spec, { signal });
-          return;
-        }
-        await bootLoad.run(async () => {
-          const sandboxId = spares?.take(spec);
-          if (sandboxId === undefined || !(await bootedIn(sandboxId, spec, signal)))
-            await bootContainer(context, spec, { signal });
-        });
-        spares?.expect(spec);
-      });
-    },
-    limit: async (id, limits) => {
-      checkId(id);
-      const cgroup = await cgroupOf(context, id);
-      await cgroup.limit({ ...context.defaultLimits, ...limits });
-    },
-    anticipate: async (id, spec) => {
-      checkId(id);
-      await slots.refill(id, spec);
-    },
-    expectNone: (id) => {
-      slots.expectNone(id);
-    },
-    exec: async (id, spec, { signal }) => await exec(id, spec, signal),
-    spawn: async (id, spec, { signal }) => {
-      checkId(id);
-      const onAbandoned = async (marker: string): Promise<void> => {
-        await treeKiller.kill(id, { marker });
-      };
-      return await spawnProcess(context, id, { spec, signal, onAbandoned });
-    },
-    tend: async ({ directory }, { signal }) => {
-      await tendOutput({ ...context, signal }, directory);
-    },
-    inspect: async (id, process, { signal }) => {
-      checkId(id);
-      return await inspectProcess(context, id, { process, signal });
-    },
-    signal: async (id, process, spec, { signal }) => {
-      checkId(id);
-      await signalProcess(context, id, { process, spec, treeKiller, signal });
-    },
-    endInput: async (_id, { directory }) => {
-      await endWaiterInput(directory);
-    },
-    openTerminal: async (id, spec, size, { signal }) => {
-      checkId(id);
-      return await openTerminal(context, id, { spec, size, treeKiller, signal });
-    },
-    quiesce: async (id, { signal }) => {
-      checkId(id);
-      await quiesceContainer(context, id, { treeKiller, signal });
-    },
-    liveness: async (id, { signal }) => await readLiveness(context, id, signal),
-    findDead: async (ids, { signal }) => {
-      const dead: string[] = [];
-      for (const id of ids) {
-        signal.throwIfAborted();
-        if (await isDead(context, id)) dead.push(id);
-      }
-      return dead;
-    },
-    processes: async (id, { signal }) => {
-      checkId(id);
-      return await countProcesses(context, id, { slots, signal });
-    },
-    stats: async (id, { signal }) => {
-      checkId(id);
-      return await readStats(context, id, { slots, signal });
-    },
-    pause: async (id, { signal }) => {
-      // A shell that waits could not end with the service while it is frozen.
-      await slots.close(id);
-      await bringTo(id, "paused", signal);
-    },
-    resume: async (id, { signal }) => {
-      await bringTo(id, "running", signal);
-      slots.open(id);
-    },
-    stop: async (id, { signal }) => {
-      await stop(id, signal);
-    },
-    list: async ({ signal }) => {
-      signal.throwIfAborted();
-      return await listContainers(context);
-    },
-  };
-  if (rest === undefined) return runtime;
-  return createRestingRuntime(runtime, {
-    rest,
-    liveness: async (id) => {
-      const state = await liveState(context, id);
-      if (state === undefined) return "gone";
-      return state.status === "paused" ? "paused" : "running";
-    },
-  });
 }
 
-function lost(id: string): SandboxError {
-  return new SandboxError("SANDBOX_LOST", `container ${id} does not run`, { admitted: "no" });
+class GvisorRuntime implements Runtime {
+  readonly kind = "gvisor";
+  readonly isolation = "sandboxed";
+  readonly pausePreservesProcesses = "yes";
+  readonly prewarm: Prewarm;
+  /** Absent when idle containers stay awake. */
+  readonly idle: IdleFreezer | undefined;
+  readonly #context: GvisorContext;
+  readonly #options: GvisorRuntimeOptions;
+  readonly #lock = new KeyedMutex();
+  readonly #boots: PreparedBoots;
+  readonly #life: ContainerLife;
+  readonly #treeKiller: TreeKiller;
+  readonly #executions: Executions;
+  readonly #shells: ShellSlots;
+  /** Containers whose next start has a caller that waits for it. */
+  readonly #hurried = new Set<string>();
+
+  constructor(context: GvisorContext, options: GvisorRuntimeOptions) {
+    this.#context = context;
+    this.#options = options;
+    this.#boots = new PreparedBoots(context);
+    this.#life = new ContainerLife(context, {
+      lock: this.#lock,
+      onStopping: (id) => {
+        this.#executions.noteStop(id);
+      },
+      onStopped: async (id) => {
+        await this.#shells.close(id);
+        this.#shells.open(id);
+      },
+    });
+    this.#treeKiller = new TreeKiller(context, this.#life);
+    this.#shells = this.#createShells();
+    this.#executions = new Executions(context, {
+      start: async (id, spec, signal) =>
+        (await this.#shells.take(id, spec, signal)) ?? (await this.#start(id, spec, signal)),
+      treeKiller: this.#treeKiller,
+    });
+    this.idle = this.#createIdleFreezer();
+    this.prewarm = {
+      hurry: (id) => void this.#hurried.add(id),
+      anticipate: async (id, spec) => {
+        checkId(id);
+        await this.#shells.refill(id, spec);
+      },
+      expectNone: (id) => {
+        this.#shells.expectNone(id);
+      },
+    };
+  }
+
+  async open({ signal }: RuntimeCall): Promise<{ readonly version: string }> {
+    const context = this.#context;
+    const { totalMemoryBytes, busyboxPath, spareSandbox } = this.#options;
+    const version = await readVersion(context, signal);
+    checkRoot();
+    await checkCgroups();
+    if (totalMemoryBytes !== undefined) await boundAllSandboxes(context.cgroupParent, totalMemoryBytes);
+    await installInit(context, busyboxPath ?? "/bin/busybox");
+    await removeLeftovers(context, this.#lock, signal);
+    await removeLeftSpares(context, signal);
+    await proveByRun(context, {
+      version,
+      signal,
+      lock: this.#lock,
+      runProgram: (id, spec) => this.#executions.exec(id, spec, signal),
+    });
+    if (spareSandbox === "one") await this.#boots.open(signal);
+    return { version };
+  }
+
+  async close({ signal }: RuntimeCall): Promise<void> {
+    this.#shells.release();
+    await this.#context.fifos[Symbol.asyncDispose]();
+    await this.#boots.close();
+    await removeLeftSpares(this.#context, signal);
+  }
+
+  async start(spec: ContainerSpec, { signal }: RuntimeCall): Promise<void> {
+    const { id } = spec;
+    const isHurried = this.#hurried.delete(id);
+    checkId(id);
+    await this.#lock.run(id, async () => {
+      signal.throwIfAborted();
+      if ((await readLiveness(this.#context, id, signal)) !== "gone") return;
+      await removeContainer(this.#context, id);
+      this.#context.deaths.causes.delete(id);
+      await (isHurried ? this.#boots.bootAwaited(spec, signal) : this.#boots.boot(spec, signal));
+    });
+  }
+
+  async limit(id: string, limits: ContainerLimits): Promise<void> {
+    checkId(id);
+    const cgroup = await cgroupOf(this.#context, id);
+    await cgroup.limit({ ...this.#context.defaultLimits, ...limits });
+  }
+
+  async exec(id: string, spec: ExecSpec, { signal }: RuntimeCall): Promise<Execution> {
+    checkId(id);
+    return await this.#executions.exec(id, spec, signal);
+  }
+
+  async spawn(id: string, spec: SpawnSpec, { signal }: RuntimeCall): Promise<{ readonly pid: number }> {
+    checkId(id);
+    const onAbandoned = async (marker: string): Promise<void> => {
+      await this.#treeKiller.kill(id, { marker });
+    };
+    return await spawnProcess(this.#context, id, { spec, signal, onAbandoned });
+  }
+
+  async tend({ directory }: SpawnedProcess, { signal }: RuntimeCall): Promise<void> {
+    await tendOutput({ ...this.#context, signal }, directory);
+  }
+
+  async inspect(id: string, process: SpawnedProcess, { signal }: RuntimeCall): Promise<ProcessLife> {
+    checkId(id);
+    return await inspectProcess(this.#context, id, { process, signal });
+  }
+
+  async signal(id: string, process: SpawnedProcess, spec: SignalSpec, { signal }: RuntimeCall): Promise<void> {
+    checkId(id);
+    await signalProcess(this.#context, id, { process, spec, treeKiller: this.#treeKiller, signal });
+  }
+
+  async endInput(_id: string, { directory }: SpawnedProcess): Promise<void> {
+    await endWaiterInput(directory);
+  }
+
+  async openTerminal(
+    id: string,
+    spec: ExecSpec,
+    size: TerminalSize,
+    { signal }: RuntimeCall,
+  ): Promise<TerminalExecution> {
+    checkId(id);
+    return await openTerminal(this.#context, id, { spec, size, treeKiller: this.#treeKiller, signal });
+  }
+
+  async quiesce(id: string, { signal }: RuntimeCall): Promise<void> {
+    checkId(id);
+    await quiesceContainer(this.#context, id, { treeKiller: this.#treeKiller, signal });
+  }
+
+  async liveness(id: string, { signal }: RuntimeCall): Promise<Liveness> {
+    return await readLiveness(this.#context, id, signal);
+  }
+
+  async findDead(ids: readonly string[], { signal }: RuntimeCall): Promise<readonly string[]> {
+    const dead: string[] = [];
+    for (const id of ids) {
+      signal.throwIfAborted();
+      if (await isDead(this.#context, id)) dead.push(id);
+    }
+    return dead;
+  }
+
+  async processes(id: string, { signal }: RuntimeCall): Promise<number> {
+    checkId(id);
+    return await countProcesses(this.#context, id, { slots: this.#shells, signal });
+  }
+
+  async stats(id: string, { signal }: RuntimeCall): Promise<ContainerStats> {
+    checkId(id);
+    return await readStats(this.#context, id, { slots: this.#shells, signal });
+  }
+
+  async pause(id: string, { signal }: RuntimeCall): Promise<void> {
+    // A shell that waits could not end with the service while it is frozen.
+    checkId(id);
+    await this.#shells.close(id);
+    await this.#life.bringTo(id, "paused", signal);
+  }
+
+  async resume(id: string, { signal }: RuntimeCall): Promise<void> {
+    checkId(id);
+    await this.#life.bringTo(id, "running", signal);
+    this.#shells.open(id);
+  }
+
+  async stop(id: string, { signal }: RuntimeCall): Promise<void> {
+    checkId(id);
+    await this.#life.stop(id, signal);
+  }
+
+  async list({ signal }: RuntimeCall): Promise<readonly string[]> {
+    signal.throwIfAborted();
+    return await listContainers(this.#context);
+  }
+
+  /** Starts a process for one execution; what a start that was given up has left is ended. */
+  async #start(id: string, spec: ExecSpec, signal: AbortSignal): Promise<StartedProcess> {
+    const onAbandoned = async (marker: string): Promise<void> => {
+      await this.#treeKiller.kill(id, { marker });
+    };
+    return await startProcess(this.#context, id, { spec, signal, onAbandoned });
+  }
+
+  #createShells(): ShellSlots {
+    const context = this.#context;
+    return new ShellSlots({
+      start: (id, spec) => this.#start(id, spec, AbortSignal.timeout(SLOT_START_MS)),
+      abandon: async (id, { marker, pid }) => {
+        await this.#treeKiller.kill(id, { marker, pid });
+      },
+      record: (id, process, work) => {
+        recordProcess(context, id, { process, work });
+      },
+      isRunning: async (id) => (await liveState(context, id))?.status === "running",
+      awake: async (id, work) => {
+        using _held = await this.idle?.look(id);
+        await work();
+      },
+      calm: () => this.#boots.calm(),
+      clock: context.clock,
+      perContainer: this.#options.waitingShells ?? WAITING_SHELLS,
+    });
+  }
+
+  #createIdleFreezer(): IdleFreezer | undefined {
+    const { freezer } = this.#context;
+    if (freezer === undefined) return undefined;
+    return createIdleFreezer(this.#context, {
+      freezer,
+      afterMs: this.#options.freezeIdleAfterMs ?? Number.POSITIVE_INFINITY,
+      countProcesses: (id, signal) => countProcesses(this.#context, id, { slots: this.#shells, signal }),
+    });
+  }
 }
 
 function checkId(id: string): void {

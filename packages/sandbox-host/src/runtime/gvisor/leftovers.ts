@@ -1,10 +1,10 @@
 import { readdir, rm } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import type { KeyedMutex } from "../../async/keyed-mutex.ts";
-import { removeContainer } from "./boot.ts";
+import { removeContainer } from "./container/boot.ts";
 import { type GvisorContext, sandboxOf } from "./context.ts";
-import { removeUnusedSpares } from "./spare/spare-sandbox.ts";
-import { idOfStateFile, isBooted, readStateFile } from "./state-file.ts";
+import { removeUnusedSpares } from "./prewarm/spare-sandbox.ts";
+import { idOfStateFile, isBooted, readStateFile } from "./container/state-file.ts";
 
 const PROBE_PREFIX = "probe";
 const PROBE_CHARS = 26;

@@ -1,14 +1,16 @@
+import { text } from "node:stream/consumers";
 import { copyFile, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { release } from "node:os";
 import { join } from "node:path";
 import { hasReason, randomToken, SandboxError } from "@turnbox/core";
 import type { KeyedMutex } from "../../async/keyed-mutex.ts";
 import type { ExecSpec, Execution } from "../runtime.ts";
-import { bootContainer, removeContainer } from "./boot.ts";
-import { readCgroupMounts } from "./cgroup.ts";
+import { bootContainer, removeContainer } from "./container/boot.ts";
+import { readCgroupMounts } from "./container/cgroup.ts";
 import type { GvisorContext } from "./context.ts";
 import { probeId, probeRoot } from "./leftovers.ts";
-import { explainFailure } from "./probe-program.ts";
+import { CAPABILITY_MASK } from "./exec/execute-request.ts";
+import { INIT_PROGRAM } from "./container/oci-spec.ts";
 import { isKnownProtocol, parseVersion } from "./runsc-command.ts";
 
 const VERSION_DEADLINE_MS = 10_000;
@@ -124,4 +126,33 @@ function unavailable(why: string, cause?: unknown): SandboxError {
 function explain(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown);
   return thrown.cause instanceof Error ? `${thrown.message} (${thrown.cause.message})` : thrown.message;
+}
+
+const PROBE_DEADLINE_MS = 20_000;
+const EXIT_CODE = 7;
+const WORD = "through and through";
+
+/** Looks at what a process is given: environment, directory, rights and input; repeats its input, and exits. */
+const SCRIPT =
+  `B=${INIT_PROGRAM}; [ "$WORD" = "${WORD}" ] && [ "$($B pwd)" = /tmp ] && ` +
+  `$B grep -q "^CapEff:.${CAPABILITY_MASK.toString(16).padStart(16, "0")}$" /proc/self/status && ` +
+  `$B cat && exit ${String(EXIT_CODE)}`;
+
+const PROBE: ExecSpec = {
+  argv: [INIT_PROGRAM, "sh", "-c", SCRIPT],
+  env: { WORD },
+  cwd: "/tmp",
+  deadlineMs: PROBE_DEADLINE_MS,
+};
+
+/** Runs the probe's program; undefined if it gets what it asks for, and its output arrives. */
+async function explainFailure(
+  id: string,
+  runProgram: (id: string, spec: ExecSpec) => Promise<Execution>,
+): Promise<string | undefined> {
+  const execution = await runProgram(id, PROBE);
+  execution.stdin.end(WORD);
+  const [stdout, stderr, exit] = await Promise.all([text(execution.stdout), text(execution.stderr), execution.exit]);
+  if (exit.kind === "exited" && exit.exitCode === EXIT_CODE && stdout === WORD) return undefined;
+  return `the probe ended with ${JSON.stringify({ exit, stdout, stderr })}`;
 }

@@ -1,6 +1,5 @@
 import { readdir, readFile } from "node:fs/promises";
 import { type Clock, type ProcessIdentity, SandboxError } from "@turnbox/core";
-import { parseStat, type ProcessStat } from "./process-stat.ts";
 
 const POLL_MS = 5;
 const DEADLINE_MS = 8000;
@@ -107,4 +106,23 @@ function send(pid: number, signal: NodeJS.Signals): void {
   } catch {
     // It has ended in the meantime.
   }
+}
+
+/** A line of `/proc/<pid>/stat`, as far as it matters here. */
+interface ProcessStat {
+  readonly pid: number;
+  readonly state: string;
+  readonly parentPid: number;
+  /** Together with the pid, this names one process only; pids alone are used again. */
+  readonly startTime: string;
+}
+
+/** The name in brackets may hold anything, also brackets and line breaks: the last bracket ends it. */
+function parseStat(line: string): ProcessStat | undefined {
+  const [, pid, rest] = /^(\d+) \(.*\) (.*)$/s.exec(line.trimEnd()) ?? [];
+  const fields = rest?.split(" ") ?? [];
+  const [state, parentPid] = fields;
+  const startTime = fields[19];
+  if (pid === undefined || state === undefined || parentPid === undefined || startTime === undefined) return undefined;
+  return { pid: Number(pid), state, parentPid: Number(parentPid), startTime };
 }

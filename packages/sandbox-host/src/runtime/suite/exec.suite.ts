@@ -44,10 +44,11 @@ export function execSuite(started: () => Started, traits: RuntimeTraits): void {
   it("runs what comes all the same, whatever was said to come", async () => {
     const { runtime, programs, id } = setup();
     const printing = programs.prints({ stdout: "x", stderr: "", exitCode: 0 });
-    runtime.expectNone("nothing-of-the-name");
-    runtime.expectNone(id);
+    runtime.prewarm?.expectNone("nothing-of-the-name");
+    runtime.prewarm?.hurry("nothing-of-the-name");
+    runtime.prewarm?.expectNone(id);
     expect((await run(runtime, id, printing)).stdout.toString()).toBe("x");
-    await runtime.anticipate(id, execSpec(printing), call);
+    await runtime.prewarm?.anticipate(id, execSpec(printing), call);
     expect((await run(runtime, id, printing)).stdout.toString()).toBe("x");
     expect(await runtime.processes(id, call)).toBe(0);
   });
@@ -67,7 +68,7 @@ export function execSuite(started: () => Started, traits: RuntimeTraits): void {
     expect(exit).toEqual({ kind: "exited", exitCode: 0 });
   });
 
-  it("lets go of an input that nobody has ended when the process has", async () => {
+  it("lets go of an input that was not ended when the process has ended", async () => {
     const { runtime, programs, id } = setup();
     const printing = programs.prints({ stdout: "x", stderr: "", exitCode: 0 });
     const execution = ignoreOutput(await runtime.exec(id, execSpec(printing), call));

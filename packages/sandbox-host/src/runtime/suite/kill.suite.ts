@@ -98,7 +98,7 @@ export function killSuite(started: () => Started, traits: RuntimeTraits): void {
     expect(await execution.exit).toEqual({ kind: "exited", exitCode: 3 });
   });
 
-  it("tells the end of a process at its deadline although nobody reads", async () => {
+  it("tells the end of a process at its deadline although its outputs are not read", async () => {
     const { runtime, rootPath, id, programs } = setup();
     await run(runtime, id, programs.writesFile("text", "x".repeat(1000)));
     expect((await stat(join(rootPath, "workspace/text"))).size).toBe(1000);
@@ -135,7 +135,7 @@ export function killSuite(started: () => Started, traits: RuntimeTraits): void {
     expect(exit).toEqual({ kind: "timed_out" });
   });
 
-  it("ends a flood that nobody reads at its deadline", async () => {
+  it("ends a flood that is not read at its deadline", async () => {
     const { runtime, id } = setup();
     const execution = await runtime.exec(id, execSpec(sh("cat /dev/zero"), { deadlineMs: 300 }), call);
     const startedMs = performance.now();
