@@ -1,12 +1,15 @@
 import { SandboxError } from "@turnbox/core";
+import type { Logger } from "pino";
 import type { Containers } from "../container/container.ts";
 import { assertEnforceable, DENY_ALL, needsNetwork, type NetworkPolicy } from "../network-policy/policy.ts";
 import type { Network } from "../network/network.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { assertGeneration } from "../session/generation.ts";
 import { assertActive } from "../session/phase.ts";
+import { policyMarks } from "../session/policy-marks.ts";
 import type { Receipts } from "../session/receipts.ts";
 import { inOrder, type Session, within } from "../session/session.ts";
+import type { Storage } from "../storage/storage.ts";
 
 export interface UpdatePolicyRequest {
   readonly idempotencyKey: string;
@@ -30,10 +33,13 @@ interface Deps {
   readonly runtime: Runtime;
   readonly network: Network;
   readonly containers: Containers;
+  readonly storage: Pick<Storage, "markSession">;
+  readonly log: Logger;
 }
 
 /** How long a policy that could not be recorded is given to be put back. */
 const UNDO_TIMEOUT_MS = 10_000;
+const MARK_TIMEOUT_MS = 10_000;
 
 export function createUpdateNetworkPolicy(deps: Deps): UpdateNetworkPolicy {
   const { receipts, network } = deps;
@@ -60,6 +66,7 @@ export function createUpdateNetworkPolicy(deps: Deps): UpdateNetworkPolicy {
         } else {
           await replaceIdle(deps, session, call, () => commit({ container: null }));
         }
+        await mark(deps, session, policy);
         return null;
       }),
     );
@@ -86,6 +93,17 @@ async function enforce(
   await containers.settled(change.session);
   const now = change.session.row.container;
   if (now !== null && now !== container) await network.update(now, change.policy, call);
+}
+
+/**
+ * Has the marks say what is in force, for the rebuilding of lost records. The policy is in force and recorded, whatever
+ * becomes of this.
+ */
+async function mark({ storage, log }: Deps, { row }: Session, policy: NetworkPolicy): Promise<void> {
+  const call = { signal: AbortSignal.timeout(MARK_TIMEOUT_MS) };
+  await storage.markSession(row.token, policyMarks(policy), call).catch((err: unknown) => {
+    log.warn({ err, sessionId: row.id }, "the files of a session are still marked with its earlier network policy");
+  });
 }
 
 /** Ends the container of a session in which nothing runs; the next tool call boots one that has a network. */

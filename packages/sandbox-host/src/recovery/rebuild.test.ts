@@ -1,8 +1,11 @@
-import { rm } from "node:fs/promises";
+import { mkdtempDisposable, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { SIGNAL, startTestHost } from "../compose.suite.ts";
+import { DENY_ALL } from "../network-policy/policy.ts";
 import { openRecords } from "../record/records.ts";
+import type { Storage } from "../storage/storage.ts";
 import {
   completeTurn,
   deleteSnapshot,
@@ -67,6 +70,39 @@ describe("rebuildRecords", () => {
     if (child === undefined) throw new Error("the child is gone");
     await destroyed(after, child);
     expect(await after.host.records.call("listHusks", null)).toEqual([]);
+  });
+
+  it("brings network policies back as they were last, and denies everything to a home of an earlier version", async () => {
+    await using before = await startTestHost();
+    const policyOf = (allowList: readonly string[]) => ({ ...DENY_ALL, allowOutbound: true, allowList });
+    const long = policyOf(Array.from({ length: 200 }, (_, index) => `host-${index}.example.org`));
+    const first = await before.create({ sessionId: "a", networkPolicy: long });
+    const second = await before.create({ sessionId: "b", networkPolicy: long });
+    await before.create({ sessionId: "c" });
+    const change = {
+      idempotencyKey: "",
+      payload: "",
+      expectedGeneration: undefined,
+      policy: policyOf(["10.9.0.0/16"]),
+    };
+    await before.host.updateNetworkPolicy(second, change, { signal: SIGNAL });
+    const wanted = [first.row.networkPolicy, policyOf(["10.9.0.0/16"]), null];
+    const { storage } = before;
+    const isPolicy = (key: string): boolean => key.startsWith("network_policy");
+    const withoutPolicies = async (): ReturnType<Storage["inventory"]> =>
+      (await storage.inventory({ signal: SIGNAL })).map((found) => ({
+        ...found,
+        marks: Object.fromEntries(Object.entries(found.marks).filter(([key]) => !isPolicy(key))),
+      }));
+    const rebuilt = async (from: Storage): Promise<readonly unknown[]> => {
+      await using directory = await mkdtempDisposable(join(tmpdir(), "turnbox-rebuilt-"));
+      await using records = await openRecords(join(directory.path, "host.db"));
+      await rebuildRecords({ records, storage: from }, { signal: SIGNAL });
+      const rows = await records.call("listSessions", null);
+      return rows.toSorted((a, b) => (a.id < b.id ? -1 : 1)).map(({ networkPolicy }) => networkPolicy);
+    };
+    expect(await rebuilt(storage)).toEqual(wanted);
+    expect(await rebuilt({ ...storage, inventory: withoutPolicies })).toEqual([null, null, null]);
   });
 
   it("touches nothing that has a record", async () => {

@@ -1,5 +1,6 @@
 import type { Records } from "../record/records.ts";
 import type { SessionRow, SnapshotRow, Timing } from "../record/row.ts";
+import { readPolicyMarks } from "../session/policy-marks.ts";
 import { LABEL_MARK, readHusk } from "../session/session-marks.ts";
 import type { Marks, SessionInventory, SnapshotInfo, Storage } from "../storage/storage.ts";
 import { fromSnapshotMarks } from "../turn/snapshot-marks.ts";
@@ -102,8 +103,7 @@ function readSettings(marks: Marks): Settings {
     limits: parse(marks["limits"]) ?? {},
     timing: (parse(marks["timing"]) ?? NO_END) as Timing,
     ports: (parse(marks["ports"]) ?? []) as readonly number[],
-    // A policy that was changed since is not in the marks: nothing is allowed until somebody allows it again.
-    networkPolicy: null,
+    networkPolicy: readPolicyMarks(marks),
     exposures: [],
     forkedFrom: (parse(marks["forked_from"]) ?? null) as SessionRow["forkedFrom"],
     quotaBytes: readNumber(marks["quota_bytes"]),

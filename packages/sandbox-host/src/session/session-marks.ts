@@ -1,13 +1,14 @@
 import type { HuskRow, SessionRow } from "../record/row.ts";
 import type { Marks } from "../storage/storage.ts";
+import { letterPair, policyMarks } from "./policy-marks.ts";
 
 /**
- * What the session's place in the storage says about it, so that its record can be rebuilt from the pool alone. The
+ * What the session's marks in the storage say about it, so that its record can be rebuilt from the pool alone. The
  * environment is left out: it may hold secrets, and marks are not made to keep them.
  */
 export function sessionMarks(row: SessionRow): Marks {
   const labels = Object.entries(row.labels).map(
-    ([key, value], index) => [labelMark(index), `${key}=${value}`] as const,
+    ([key, value], index) => [`label_${letterPair(index)}`, `${key}=${value}`] as const,
   );
   return {
     session_id: row.id,
@@ -19,6 +20,7 @@ export function sessionMarks(row: SessionRow): Marks {
     ...(row.quotaBytes === null ? {} : { quota_bytes: String(row.quotaBytes) }),
     ...(row.forkedFrom === null ? {} : { forked_from: JSON.stringify(row.forkedFrom) }),
     ...Object.fromEntries(labels),
+    ...policyMarks(row.networkPolicy),
     ...changingMarks(row),
   };
 }
@@ -28,22 +30,16 @@ export function changingMarks(row: SessionRow): Marks {
   return { timing: JSON.stringify(row.timing), turn_counter: String(row.turnCounter) };
 }
 
-/** What tells the place of a husk from that of a session. */
+/** What tells a husk from a session. */
 export function huskMarks({ sinceMs }: HuskRow): Marks {
   return { husk_since_ms: String(sinceMs) };
 }
 
-/** The husk that a place's marks tell of; undefined where it is a session. */
+/** The husk that the marks describe; undefined if they are those of a session. */
 export function readHusk(token: string, marks: Marks): HuskRow | undefined {
   const { husk_since_ms: since, session_id: sessionId, tenant } = marks;
   if (since === undefined || sessionId === undefined || tenant === undefined) return undefined;
   return { token, sessionId, tenant, sinceMs: Number(since) };
-}
-
-/** Keys of marks are letters and underscores only: label_aa, label_ab, ... */
-function labelMark(index: number): string {
-  const letter = (digit: number): string => String.fromCharCode("a".charCodeAt(0) + digit);
-  return `label_${letter(Math.floor(index / 26))}${letter(index % 26)}`;
 }
 
 export const LABEL_MARK = /^label_[a-z]{2}$/;

@@ -33,10 +33,11 @@ export function createDeferredMarks(deps: {
   let state: "in_use" | "abandoned" = "in_use";
 
   const write = async (row: SessionRow, before: SessionRow): Promise<void> => {
-    // Many sessions live for less than a moment.
-    if (state === "abandoned" || registry.find(row.id)?.row.token !== row.token) return;
+    // As it is now: its network policy may have been replaced, and marked, since. Many sessions live for less than a moment.
+    const now = registry.find(row.id)?.row;
+    if (state === "abandoned" || now?.token !== row.token) return;
     const told = sessionMarks(before);
-    const news = Object.fromEntries(Object.entries(sessionMarks(row)).filter(([key, value]) => told[key] !== value));
+    const news = Object.fromEntries(Object.entries(sessionMarks(now)).filter(([key, value]) => told[key] !== value));
     try {
       await storage.markSession(row.token, news, { signal: AbortSignal.timeout(TIMEOUT_MS) });
     } catch (err) {
