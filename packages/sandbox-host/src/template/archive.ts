@@ -11,7 +11,7 @@ export interface ArchiveLimits {
 export const MAX_TEMPLATE_ENTRIES = 2_000_000;
 
 /** What was seen so far, also over several archives that make one root. */
-export interface ArchiveTally {
+export interface ArchiveCounter {
   bytes: number;
   entries: number;
 }
@@ -52,11 +52,11 @@ export async function unpackArchive(file: string, directory: string, options: Un
 
 /** Reads every header; throws for the first that is not acceptable. */
 async function inspect(file: string, options: UnpackOptions): Promise<void> {
-  const tally: ArchiveTally = { bytes: 0, entries: 0 };
+  const counter: ArchiveCounter = { bytes: 0, entries: 0 };
   let problem: string | null = null;
   const onReadEntry = (entry: ReadEntry): void => {
     entry.resume();
-    problem ??= countEntry(entry, tally, options);
+    problem ??= countEntry(entry, counter, options);
   };
   try {
     await list({ file, strict: true, onReadEntry });
@@ -64,7 +64,7 @@ async function inspect(file: string, options: UnpackOptions): Promise<void> {
     throw invalid(cause instanceof Error ? cause.message : "it cannot be read", cause);
   }
   options.signal.throwIfAborted();
-  if (tally.entries === 0) throw invalid("it has no entries");
+  if (counter.entries === 0) throw invalid("it has no entries");
   // TypeScript does not see the assignment in the callback.
   const found = problem as string | null;
   if (found !== null) throw invalid(found);
@@ -83,17 +83,17 @@ const ALLOWED: ReadonlySet<string> = new Set([
 /** Counts an entry, and says why it is not acceptable; null where it is. */
 export function countEntry(
   { path, type, size }: Pick<ReadEntry, "path" | "type" | "size">,
-  tally: ArchiveTally,
+  counter: ArchiveCounter,
   limits: ArchiveLimits,
 ): string | null {
-  tally.entries += 1;
-  tally.bytes += size;
+  counter.entries += 1;
+  counter.bytes += size;
   if (path.split("/").includes("..")) return `${JSON.stringify(path)} leads out of the root`;
   if (!ALLOWED.has(type) && !IN_DEV.test(path)) {
     return `${JSON.stringify(path)} is a ${type}, only files, directories and links are taken`;
   }
-  if (tally.bytes > limits.maxBytes) return `it unpacks to more than ${limits.maxBytes} bytes`;
-  if (tally.entries > limits.maxEntries) return `it has more than ${limits.maxEntries} entries`;
+  if (counter.bytes > limits.maxBytes) return `it unpacks to more than ${limits.maxBytes} bytes`;
+  if (counter.entries > limits.maxEntries) return `it has more than ${limits.maxEntries} entries`;
   return null;
 }
 

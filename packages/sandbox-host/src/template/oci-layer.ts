@@ -1,17 +1,17 @@
 import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import { Parser, type ReadEntry } from "tar";
-import { type ArchiveLimits, type ArchiveTally, countEntry } from "./archive.ts";
+import { type ArchiveLimits, type ArchiveCounter, countEntry } from "./archive.ts";
 import { invalidImage } from "./oci-document.ts";
 
 /**
  * Reads every header of a layer (a tar archive, plain or gzip) and refuses what the import of an archive refuses; the
- * tally runs over all layers of an image. Sparse files are refused too: the unpacking program fills their holes, so that
+ * counter runs over all layers of an image. Sparse files are refused too: the unpacking program fills their holes, so that
  * a small layer could fill the disk.
  */
 export async function inspectLayer(
   file: string,
-  tally: ArchiveTally,
+  counter: ArchiveCounter,
   { signal, ...limits }: ArchiveLimits & { readonly signal: AbortSignal },
 ): Promise<void> {
   const stop = new AbortController();
@@ -20,7 +20,7 @@ export async function inspectLayer(
   };
   const onReadEntry = (entry: ReadEntry): void => {
     entry.resume();
-    refuse(countEntry(entry, tally, limits));
+    refuse(countEntry(entry, counter, limits));
   };
   const parser = new Parser({ strict: true, onReadEntry });
   parser.on("meta", (text: unknown) => {

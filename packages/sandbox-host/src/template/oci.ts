@@ -1,7 +1,7 @@
 import { mkdir, realpath, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type CommandRunner, hasReason, SandboxError } from "@turnbox/core";
-import type { ArchiveLimits, ArchiveTally } from "./archive.ts";
+import type { ArchiveLimits, ArchiveCounter } from "./archive.ts";
 import { invalidImage, REF_NAME } from "./oci-document.ts";
 import { inspectLayer } from "./oci-layer.ts";
 import { blobPath, type OciImage, openLayout, readImage } from "./oci-layout.ts";
@@ -41,9 +41,9 @@ export async function buildOci(build: OciBuild, deps: Deps): Promise<void> {
   const bounds = { maxBytes: limits.maxBytes, signal };
   const layout = await openLayout({ path: build.path, scratch: join(build.scratch, "layout") }, bounds);
   const image = await readImage(layout, { ...bounds, ref: build.ref });
-  const tally: ArchiveTally = { bytes: 0, entries: 0 };
-  for (const layer of image.parts.layers) await inspectLayer(blobPath(layout, layer), tally, { ...limits, signal });
-  if (tally.entries === 0) throw invalidImage("it has no files");
+  const counter: ArchiveCounter = { bytes: 0, entries: 0 };
+  for (const layer of image.parts.layers) await inspectLayer(blobPath(layout, layer), counter, { ...limits, signal });
+  if (counter.entries === 0) throw invalidImage("it has no files");
   await stageImage(image, { from: await realpath(layout), to: join(build.scratch, "staged") });
   const root = join(build.scratch, "root");
   await unpack(build.scratch, deps);
