@@ -27,10 +27,10 @@ import { createGvisorRuntime } from "./runtime/gvisor/gvisor-runtime.ts";
 import { createNoneRuntime } from "./runtime/none/none-runtime.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import { sandboxMemory } from "./session-bounds.ts";
-import { createLocalDiskStorage } from "./storage/local-disk/local-disk-storage.ts";
+import { LocalDiskStorage } from "./storage/local-disk/local-disk-storage.ts";
 import { withSharedReads } from "./storage/shared-reads.ts";
 import type { Storage } from "./storage/storage.ts";
-import { createZfsStorage } from "./storage/zfs/zfs-storage.ts";
+import { ZfsStorage } from "./storage/zfs/zfs-storage.ts";
 
 /** Longer than an agent's tools take to follow each other, shorter than it thinks as a rule. */
 const FREEZE_IDLE_AFTER_MS = 5000;
@@ -72,7 +72,7 @@ export async function composeBackends(options: BackendOptions): Promise<Backends
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
   const storage =
     config.storageBackend === "zfs"
-      ? createZfsStorage({
+      ? new ZfsStorage({
           runner,
           home: dataDirectory,
           poolSizeBytes: await poolSizeBytes(config, dataDirectory),
@@ -80,7 +80,7 @@ export async function composeBackends(options: BackendOptions): Promise<Backends
           basesDataset: config.basesDataset,
           sessionsDataset: config.sessionsDataset,
         })
-      : createLocalDiskStorage({ runner, root: config.sessionsRootDir ?? join(dataDirectory, "disk") });
+      : new LocalDiskStorage({ runner, root: config.sessionsRootDir ?? join(dataDirectory, "disk") });
   const workers = createFileWorkers({ runner, nodePath: process.execPath, clock });
   const stateDirectory = join(dataDirectory, "containers");
   const runtime =

@@ -3,7 +3,7 @@ import { hasReason, SandboxError } from "@turnbox/core";
 import { createSerial } from "../async/serial.ts";
 import { operationName } from "../file/operation.ts";
 import type { FileWorkers } from "../file/workers.ts";
-import type { Journals, Storage } from "../storage/storage.ts";
+import type { JournalDirectory, Journals } from "../storage/journals.ts";
 import { type journalOperation, type JournalResult, type JournalWork, workOnJournal } from "./journal-operation.ts";
 import type { Journal } from "./journal.ts";
 
@@ -24,7 +24,7 @@ export interface StoredJournals {
   forget(token: string): void;
 }
 
-interface Root extends Journals {
+interface Root extends JournalDirectory {
   /** The filesystem that is there while it is mounted; null where nothing is. */
   readonly device: number | null;
 }
@@ -35,7 +35,7 @@ const DEADLINE_MS = 5_000;
 const LONG_DEADLINE_MS = 30_000;
 
 export function createStoredJournals(deps: {
-  readonly storage: Pick<Storage, "openJournals">;
+  readonly storage: Journals;
   readonly workers: Pick<FileWorkers, "run">;
   /** What the journals of one session may take together. */
   readonly quotaBytes: number;

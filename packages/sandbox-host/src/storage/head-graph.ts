@@ -34,7 +34,7 @@ export function nextCollectStep(
   const candidates = graph.heads.filter(({ generation }) => generation !== keep.kept && !keep.busy.has(generation));
   const empty = candidates.find(({ snapshots }) => snapshots.length === 0);
   if (empty !== undefined) return { kind: "destroy-head", generation: empty.generation };
-  return nextPromotion(graph, candidates, lineOf(graph, keep.kept));
+  return nextPromotion(graph, candidates, ancestryOf(graph, keep.kept));
 }
 
 /** The next step towards a session that holds only what the pinned snapshots need; undefined where there is none. */
@@ -97,7 +97,7 @@ function nextPromotion(
 }
 
 /** The head and all that it came from. */
-function lineOf({ heads }: HeadGraph, generation: number): ReadonlySet<number> {
+function ancestryOf({ heads }: HeadGraph, generation: number): ReadonlySet<number> {
   const line = new Set<number>();
   let node = heads.find((head) => head.generation === generation);
   while (node !== undefined && !line.has(node.generation)) {

@@ -1,5 +1,6 @@
 import { invalidArgument, randomToken, SandboxError } from "@turnbox/core";
-import type { BaseRef, HeadRef, Marks, Point, SessionSpec, SnapshotRef } from "./storage.ts";
+import type { BaseRef, HeadRef, Marks, SessionSpec, SnapshotRef } from "./model.ts";
+import type { Point } from "./views.ts";
 
 const MAX_MARK_BYTES = 512;
 const VIEW_NAME_LENGTH = 16;

@@ -1,13 +1,14 @@
 import type { Clock } from "@turnbox/core";
 import { SharedLooks } from "../share/shared-looks.ts";
+import { replaceMembers } from "./replace-members.ts";
 import type { Storage } from "./storage.ts";
 
-/** How old the list of what all sessions use may be. It is of the last seconds anyway: storage writes in groups. */
+/** How old the sizes of all sessions may be. They are some seconds old anyway: storage writes in groups. */
 const MAX_AGE_MS = 2000;
 
 /**
- * The storage, with reads that many may ask for at once shared among them: each is a command that runs. Everything else goes
- * to it as it is.
+ * The storage, with reads that many callers may ask for at once shared among them: each is a command that runs. Everything
+ * else goes to it as it is.
  */
 export function withSharedReads(storage: Storage, clock: Clock): Storage {
   const used = new SharedLooks((token, call) => storage.usedBytes(token, call));
@@ -20,10 +21,9 @@ export function withSharedReads(storage: Storage, clock: Clock): Storage {
     all = { atMs, bytes };
     return bytes;
   });
-  return {
-    ...storage,
+  return replaceMembers(storage, {
     usedBytes: (token, call) => used.ask(token, call),
     usedBytesOfAll: (call) => usedOfAll.ask("", call),
     listSnapshots: (token, call) => snapshots.ask(token, call),
-  };
+  });
 }

@@ -20,7 +20,7 @@ interface Call {
 }
 
 interface TurnCall extends Call {
-  /** See `Storage.seal`. */
+  /** See `SealOptions`. */
   readonly beside?: () => void;
 }
 
@@ -71,14 +71,13 @@ export function createCompleteTurn(deps: {
           return turn;
         }
         // What takes long begins at once; whatever was written before the call is in it.
-        const flushed = storage.flushHead(session.head, within(session, call));
-        flushed.catch(() => undefined);
+        const prepared = storage.prewarm?.prepareSeal(session.head, within(session, call));
         await deps.assertRoom(call);
         const [last, snapshot] = await Promise.all([findLastTurn(session), describe(session, request)]);
         const turn: Turn = { turnNumber, snapshot, unchanged: false };
         const same = last === undefined ? undefined : { ...last, unchanged: true };
         const unless = same === undefined ? undefined : { since: same.snapshot, receipt: receiptOf(same) };
-        const options = { receipt: receiptOf(turn), unless, flushed, beside: call.beside };
+        const options = { receipt: receiptOf(turn), unless, prepared, beside: call.beside };
         const { sealed } = await sealing.seal(session, snapshot, options, call);
         if (!sealed && same !== undefined) return same;
         retention.enforce(session);

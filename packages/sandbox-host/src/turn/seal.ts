@@ -5,7 +5,8 @@ import { newSnapshotId, nextSnapshotName } from "../record/snapshot-id.ts";
 import type { CrashPointHook } from "../session/crash-point.ts";
 import type { Intents } from "../session/intent.ts";
 import { type Session, within } from "../session/session.ts";
-import type { HeadRef, Storage } from "../storage/storage.ts";
+import type { PreparedSeal } from "../storage/prewarm.ts";
+import type { Storage } from "../storage/storage.ts";
 import { snapshotMarks } from "./snapshot-marks.ts";
 
 interface Call {
@@ -19,9 +20,9 @@ export type SealFacts = Pick<SnapshotRow, "kind"> &
 export interface SealOptions {
   /** What a caller that comes back by its key is answered with, once the snapshot is there. */
   readonly receipt?: ReceiptRow | undefined;
-  /** A flush of the head that has begun; see `Storage.seal`. */
-  readonly flushed?: Promise<void> | undefined;
-  /** See `Storage.seal`. */
+  /** A seal of the head that was prepared ahead; see `Prewarm`. */
+  readonly prepared?: PreparedSeal | undefined;
+  /** Called while the snapshot is being taken, for what can be done at the same time. */
   readonly beside?: (() => void) | undefined;
   /**
    * Where nothing was written since this snapshot, the new one is dropped again. `sealed` of the answer is false then,
@@ -74,20 +75,23 @@ export function createSealing(deps: {
 
     seal: async (session, snapshot, options, caller) => {
       const call = within(session, caller);
-      const { receipt, unless, flushed, beside } = options;
+      const { receipt, unless, beside } = options;
       const intent = { kind: "seal", token: snapshot.token, snapshot, receipt: receipt ?? null } as const;
       // Asked before the snapshot: what is written by now is in it.
       const isWritten = session.dirtyFlag.isSet;
       const work = intents.run(session, intent, async (begun) => {
-        const after = begun.then(() => crashPoint("seal.begun"));
-        // A seal that fails before it waits for this has said enough.
-        after.catch(() => undefined);
-        await storage.seal(session.head, snapshot.name, snapshotMarks(snapshot), { ...call, after, flushed, beside });
+        const prepared = options.prepared ?? storage.prewarm?.prepareSeal(session.head, call);
+        await begun;
+        await crashPoint("seal.begun");
+        const marks = snapshotMarks(snapshot);
+        const taking =
+          prepared === undefined
+            ? storage.seal(session.head, snapshot.name, marks, call)
+            : prepared.take(snapshot.name, marks, call);
+        beside?.();
+        await taking;
         await crashPoint("seal.sealed");
-        const isEmpty =
-          unless !== undefined &&
-          !isWritten &&
-          (await dropIfEmpty(snapshot, unless.since, { ...call, head: session.head }));
+        const isEmpty = unless !== undefined && !isWritten && (await dropIfEmpty(snapshot, unless.since, call));
         const sealed = !isEmpty;
         const kept = isEmpty ? unless.receipt : receipt;
         await session.commit((row) => (sealed ? rowAfter(row, snapshot) : row), {
@@ -107,11 +111,7 @@ export function createSealing(deps: {
   };
 
   /** Asked only when the snapshot is there: what is written before it is in it, what comes later is not its matter. */
-  async function dropIfEmpty(
-    { token, name }: SnapshotRow,
-    since: SnapshotRow,
-    call: Call & { readonly head: HeadRef },
-  ): Promise<boolean> {
+  async function dropIfEmpty({ token, name }: SnapshotRow, since: SnapshotRow, call: Call): Promise<boolean> {
     if (!(await storage.isUnchanged({ token, name }, { token: since.token, name: since.name }, call))) return false;
     try {
       await storage.destroySnapshot({ token, name }, { signal: AbortSignal.timeout(DROP_TIMEOUT_MS) });

@@ -1,6 +1,7 @@
-import { aroundMethods } from "@turnbox/core";
+import { type Around, aroundMethods } from "@turnbox/core";
 import type { Tracing } from "@turnbox/rpc/trace";
 import type { Runtime } from "../../runtime/runtime.ts";
+import { replaceMembers } from "../../storage/replace-members.ts";
 import type { Storage } from "../../storage/storage.ts";
 import type { ExecuteTool } from "../../tool/execute.ts";
 
@@ -26,9 +27,18 @@ export function traceBackends<Backends extends { readonly storage: Storage; read
 ): Backends {
   return {
     ...backends,
-    storage: aroundMethods(backends.storage, STORAGE, tracing.around("storage")),
+    storage: traceStorage(backends.storage, tracing.around("storage")),
     runtime: aroundMethods(backends.runtime, RUNTIME, tracing.around("runtime")),
   };
+}
+
+function traceStorage(storage: Storage, around: Around): Storage {
+  const traced = aroundMethods(storage, STORAGE, around);
+  const { prewarm } = storage;
+  if (prewarm === undefined) return traced;
+  return replaceMembers(traced, {
+    prewarm: { prepareSeal: (head, call) => aroundMethods(prewarm.prepareSeal(head, call), ["take"], around) },
+  });
 }
 
 /** The host with a span for each tool call. What a tool is given and answers stays out of it. */

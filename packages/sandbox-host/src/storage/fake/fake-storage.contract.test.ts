@@ -28,7 +28,7 @@ describe("createFakeStorage", () => {
   const spec = { token: "t1", origin: { kind: "base", base }, marks: {} } as const;
   const full = new SandboxError("POOL_FULL", "full");
 
-  it("fails the next call as told, before or after the effect, and then serves again", async () => {
+  it("fails the next call as asked, before or after the effect, and then serves again", async () => {
     await using harness = await createHarness();
     const { storage } = harness;
     await storage.createBase(base, () => Promise.resolve(), call);
@@ -52,7 +52,7 @@ describe("createFakeStorage", () => {
     expect((await creating).token).toBe("t1");
   });
 
-  it("answers the status it is told to", async () => {
+  it("returns the status that a test has set", async () => {
     await using harness = await createHarness();
     const { storage } = harness;
     const status = { state: "degraded", detail: "DEGRADED", sizeBytes: 10, usedBytes: 9, availableBytes: 1 } as const;

@@ -20,21 +20,19 @@ import {
   snapshotInUse,
   viewSnapshotName,
 } from "../names.ts";
-import {
-  type Head,
-  type HeadRef,
-  type HeadSpec,
-  type Marks,
-  type Origin,
-  type Point,
-  type SessionInventory,
-  type SnapshotInfo,
-  type Storage,
-  type StorageCall,
-  type StorageStatus,
-  type View,
-  VIEWS_AT_ONCE,
+import type {
+  Head,
+  HeadRef,
+  HeadSpec,
+  Marks,
+  Origin,
+  SessionInventory,
+  SnapshotInfo,
+  Storage,
+  StorageCall,
+  StorageStatus,
 } from "../storage.ts";
+import { type Point, type View, VIEWS_AT_ONCE } from "../views.ts";
 import { collectHeads, isPinned, shrinkPinned } from "./fake-dependencies.ts";
 import { createFaultInjection, type FakeFaults, type StorageOperation } from "./fake-faults.ts";
 import { bytesOnlyIn, copyFiles, describeFiles, filesOf } from "./fake-files.ts";
@@ -45,7 +43,7 @@ import {
   type FakeSnapshot,
   type FakeView,
   headOf,
-  isOnLine,
+  isDescendant,
   isUsed,
   keyOf,
   originOf,
@@ -195,6 +193,13 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
     return { path: directory, snapshot: view.snapshot, [Symbol.asyncDispose]: end };
   };
 
+  const seal: FakeStorage["seal"] = (ref, name, marks, call) =>
+    operate("seal", call, async () => {
+      checkNewSnapshot({ token: ref.token, name });
+      checkMarks(marks);
+      if (!sessionOf(world, ref.token).snapshots.has(name)) await takeSnapshot(ref, name, marks);
+    });
+
   return {
     kind: "fake",
     capabilities: { snapshots: "supported" },
@@ -328,17 +333,10 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         session.marks = { ...session.marks, ...marks };
         return Promise.resolve();
       }),
-    flushHead: (_ref, call) => operate("flushHead", call, () => Promise.resolve()),
-    seal: (ref, name, marks, call) =>
-      operate("seal", call, async () => {
-        checkNewSnapshot({ token: ref.token, name });
-        checkMarks(marks);
-        await call.flushed;
-        await call.after;
-        call.beside?.();
-        const session = sessionOf(world, ref.token);
-        if (!session.snapshots.has(name)) await takeSnapshot(ref, name, marks);
-      }),
+    seal,
+    prewarm: {
+      prepareSeal: (ref) => ({ take: (name, marks, call) => seal(ref, name, marks, call) }),
+    },
     listSnapshots: (token, call) =>
       operate("listSnapshots", call, async () => {
         const session = sessionOf(world, token);
@@ -357,7 +355,7 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
     isUnchanged: (snapshot, since, call) =>
       operate("isUnchanged", call, async () => {
         const trees = [snapshotOf(world, since), snapshotOf(world, snapshot)];
-        if (!isOnLine(world, since, snapshot)) return false;
+        if (!isDescendant(world, since, snapshot)) return false;
         const [before, after] = await Promise.all(trees.map(({ directory }) => describeFiles(directory)));
         return isDeepStrictEqual(before, after);
       }),

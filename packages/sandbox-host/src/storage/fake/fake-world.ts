@@ -117,7 +117,7 @@ export async function removeHead(session: FakeSession, { head }: FakeHead): Prom
 }
 
 /** Whether the second snapshot came after the first, on the same head or on one that this one leads to. */
-export function isOnLine(world: World, from: SnapshotRef, to: SnapshotRef): boolean {
+export function isDescendant(world: World, from: SnapshotRef, to: SnapshotRef): boolean {
   const start = snapshotOf(world, from).info;
   for (let at = snapshotOf(world, to).info; ; ) {
     if (at.token === start.token && at.generation === start.generation) {

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { createChildCommandRunner } from "@turnbox/core";
 import { storageSuite } from "../storage.suite.ts";
-import { createLocalDiskStorage } from "./local-disk-storage.ts";
+import { LocalDiskStorage } from "./local-disk-storage.ts";
 
 const call = { signal: new AbortController().signal };
 
 async function createHarness() {
   const root = await mkdtemp(join(tmpdir(), "turnbox-disk-"));
-  const restarted = () => createLocalDiskStorage({ runner: createChildCommandRunner(), root });
+  const restarted = () => new LocalDiskStorage({ runner: createChildCommandRunner(), root });
   const storage = restarted();
   await storage.open(call);
   return {
@@ -25,7 +25,7 @@ async function createHarness() {
 
 storageSuite("local-disk", createHarness, { quota: "remembered", mounts: "none" });
 
-describe("createLocalDiskStorage", () => {
+describe("LocalDiskStorage", () => {
   it("keeps owners and hard links in copies", async () => {
     await using harness = await createHarness();
     const base = { name: "links", digest: "ab" };
@@ -55,7 +55,7 @@ describe("createLocalDiskStorage", () => {
     expect(await readdir(join(harness.root, "trash"))).toEqual([]);
   });
 
-  it("lets nobody but root list tokens", async () => {
+  it("lets only root list tokens", async () => {
     await using harness = await createHarness();
     expect((await stat(join(harness.root, "sessions"))).mode & 0o777).toBe(0o711);
   });

@@ -18,8 +18,28 @@ export function dependencySuite(suite: SuiteFixture): void {
   const contentOf = async (head: Head): Promise<string> =>
     await readFile(join((await suite.storage.mountHead(head, call)).path, "at"), "utf8");
 
+  testSnapshots("the example of the port does what it says", async () => {
+    const { storage } = suite;
+    const first = await newSession();
+    const { token } = first;
+    await seal(first, "s1");
+    await seal(first, "s2");
+    const second = await cloneOf(first, "s1", 2);
+    await storage.unmountHead(first, call);
+    expect(await contentOf(second)).toBe("s1");
+    const fork = await forkOf(first, "s1");
+    await expectReason(storage.destroySession(token, call), "SNAPSHOT_IN_USE");
+    await storage.destroySnapshot({ token, name: "s2" }, call);
+    expect(await storage.collectHeads(second, call)).toEqual([{ token, generation: 1 }]);
+    expect(await snapshots(token)).toEqual(["2s1"]);
+    await storage.shrinkSession(token, call);
+    await storage.destroySession(fork.token, call);
+    await storage.destroySession(token, call);
+    expect(await found(token)).toBeUndefined();
+  });
+
   describe("collecting heads", () => {
-    testSnapshots("after rollbacks leaves one head that holds the whole line", async () => {
+    testSnapshots("after rollbacks leaves one head that holds all snapshots", async () => {
       const first = await newSession();
       await seal(first, "s1");
       const second = await cloneOf(first, "s1", 2);

@@ -62,7 +62,7 @@ export function journalsSuite(suite: SuiteFixture): void {
       await expect(lstat(path)).rejects.toMatchObject({ code: "ENOENT" });
     });
 
-    test("of nobody are refused", async () => {
+    test("of a session that does not exist are refused", async () => {
       await expectReason(suite.storage.openJournals({ token: "nobody", ...QUOTA }, call), "SESSION_NOT_FOUND");
     });
   });

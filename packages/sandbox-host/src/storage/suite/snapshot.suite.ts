@@ -34,29 +34,26 @@ export function snapshotSuite(suite: SuiteFixture): void {
       expect(await readFile(join((await cloneOf(head, "s1", 2)).path, "log"), "utf8")).toBe("one ");
     });
 
-    testSnapshots("are taken when what they wait for has come about, and not where it fails", async () => {
+    testSnapshots("that were prepared are as those that were not, and hold what was written before", async () => {
       const head = await newSession();
-      const failed = Promise.reject(new Error("not on record"));
-      failed.catch(() => undefined);
-      await expect(suite.storage.seal(head, "s1", {}, { ...call, after: failed })).rejects.toThrow("not on record");
+      await writeFile(join(head.path, "a"), "before");
+      const prepared = suite.storage.prewarm?.prepareSeal(head, call);
+      if (prepared === undefined) return;
+      await prepared.take("s1", { turn: "1" }, call);
+      await prepared.take("s1", { turn: "other" }, call);
+      await writeFile(join(head.path, "a"), "after");
+      const [sealed, ...others] = await suite.storage.listSnapshots(head.token, call);
+      expect([sealed?.name, sealed?.marks, others]).toEqual(["s1", { turn: "1" }, []]);
+      expect(await readFile(join((await cloneOf(head, "s1", 2)).path, "a"), "utf8")).toBe("before");
+      await expectReason(prepared.take("v-0123456789abcdef", {}, call), "INVALID_ARGUMENT");
+    });
+
+    testSnapshots("that are prepared and not taken leave nothing, and fail when they are taken", async () => {
+      const head = await newSession();
+      suite.storage.prewarm?.prepareSeal(head, call);
       expect(await suite.storage.listSnapshots(head.token, call)).toEqual([]);
-      const recorded = Promise.withResolvers<undefined>();
-      const steps: string[] = [];
-      const sealing = suite.storage.seal(
-        head,
-        "s1",
-        {},
-        {
-          ...call,
-          after: recorded.promise,
-          beside: () => void steps.push("taking"),
-        },
-      );
-      steps.push("recorded");
-      recorded.resolve(undefined);
-      await sealing;
-      expect(steps).toEqual(["recorded", "taking"]);
-      expect(await suite.storage.listSnapshots(head.token, call)).toHaveLength(1);
+      const absent = suite.storage.prewarm?.prepareSeal({ token: "nothing", generation: 1 }, call);
+      if (absent !== undefined) await expectReason(absent.take("s1", {}, call), "SESSION_NOT_FOUND");
     });
 
     testSnapshots("of the same name are taken once", async () => {

@@ -108,7 +108,7 @@ export function viewSuite(suite: SuiteFixture): void {
       expect(await found(head.token)).toBeUndefined();
     });
 
-    testSnapshots("are many at once, and one too many waits for a place", async () => {
+    testSnapshots("are many at once, and one too many waits until another is closed", async () => {
       const head = await newSession();
       await suite.storage.seal(head, "s1", {}, call);
       const point = { kind: "snapshot", snapshot: { token: head.token, name: "s1" } } as const;

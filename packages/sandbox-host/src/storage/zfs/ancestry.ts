@@ -26,8 +26,8 @@ export async function readAncestry(
   checkSnapshot(from);
   checkSnapshot(to);
   const tokens = [...new Set([from.token, to.token])];
-  const places = await Promise.all(tokens.map((token) => datasets.list(layout.session(token), signal)));
-  const byName = new Map(places.flat().map((dataset) => [dataset.name, dataset]));
+  const listed = await Promise.all(tokens.map((token) => datasets.list(layout.session(token), signal)));
+  const byName = new Map(listed.flat().map((dataset) => [dataset.name, dataset]));
   const find = ({ token, name }: SnapshotRef): Dataset => {
     const found = [...byName.values()].find(
       (dataset) => dataset.name.startsWith(`${layout.session(token)}/`) && dataset.name.endsWith(`@${name}`),

@@ -21,7 +21,7 @@ export async function createBase(
   await removeDataset(pool, base, signal);
   try {
     // A filling that went on after its mount was gone has written beside the pool.
-    await pool.mounts.removePlace(pool.layout.baseMount(base), signal);
+    await pool.mounts.removeMountPoint(pool.layout.baseMount(base), signal);
     await makeDataset(pool, base, signal);
     await fill(pool.layout.baseMount(base));
     await freeze(pool, base, signal);
@@ -52,7 +52,7 @@ export async function destroyBase(pool: ZfsPool, base: BaseRef, { signal }: Stor
   const snapshot = pool.layout.baseSnapshot(base);
   if ((await pool.datasets.find(snapshot, signal)) !== undefined) {
     const outcome = await pool.datasets.destroy(snapshot, {
-      reach: "alone",
+      scope: "alone",
       patienceMs: pool.limits.busyPatienceMs,
       signal,
     });
@@ -108,7 +108,7 @@ async function freeze(pool: ZfsPool, base: BaseRef, signal: AbortSignal): Promis
   const isDone = async (probe: AbortSignal): Promise<boolean> => (await findBase(pool, base, probe)) !== undefined;
   const outcome = await zfs.change({ program: "zfs", args, doing: "closing a template", isDone }, signal);
   if (outcome.kind === "refused" && outcome.failure !== "exists") throw storageError("closing a template", outcome);
-  await mounts.removePlace(path, signal);
+  await mounts.removeMountPoint(path, signal);
 }
 
 async function removeDataset(pool: ZfsPool, base: BaseRef, signal: AbortSignal): Promise<void> {
@@ -118,11 +118,11 @@ async function removeDataset(pool: ZfsPool, base: BaseRef, signal: AbortSignal):
   const patienceMs = limits.busyPatienceMs;
   const path = layout.baseMount(base);
   await mounts.unmount({ dataset: name, path }, { flavor, patienceMs, signal });
-  const outcome = await datasets.destroy(name, { reach: "alone", patienceMs, signal });
+  const outcome = await datasets.destroy(name, { scope: "alone", patienceMs, signal });
   if (outcome.kind === "refused") {
     throw outcome.failure === "dependents" ? baseInUse(base) : storageError("destroying a template", outcome);
   }
-  await mounts.removePlace(path, signal);
+  await mounts.removeMountPoint(path, signal);
 }
 
 /** What is said of a template whose snapshot was looked at; sessions are made from it without another look. */

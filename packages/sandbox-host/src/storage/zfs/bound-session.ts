@@ -3,25 +3,25 @@ import type { Head, SessionBound, StorageCall } from "../storage.ts";
 import { storageError } from "./failure.ts";
 import { toHead } from "./heads.ts";
 import { withOrigin } from "./origins.ts";
-import { findPlace, outerQuota } from "./session-places.ts";
+import { findSessionDataset, outerQuota } from "./session-dataset.ts";
 import type { ZfsPool } from "./zfs-pool.ts";
 
-/** The same two bounds that a session is made with: a refquota of the head and a wider quota of the place. */
+/** The same two bounds that a session is made with: a refquota of the head and a wider quota of its dataset. */
 export async function boundSession(pool: ZfsPool, spec: SessionBound, { signal }: StorageCall): Promise<Head> {
   checkToken(spec.token);
-  const { layout, places } = pool;
+  const { layout, sessionDatasets } = pool;
   const first = { token: spec.token, generation: 1 };
-  if ((await findPlace(pool, spec.token, signal)) === undefined) throw sessionNotFound();
+  if ((await findSessionDataset(pool, spec.token, signal)) === undefined) throw sessionNotFound();
   const refquotaBytes = await withOrigin(pool, spec.origin, {
     signal,
     need: "size",
     work: ({ referencedBytes }) => Promise.resolve(firstRefquota(spec, referencedBytes ?? 0)),
   });
   const quotaBytes = outerQuota(pool, refquotaBytes);
-  places.delete(spec.token);
+  sessionDatasets.delete(spec.token);
   await setBound(pool, { dataset: layout.session(spec.token), property: "quota", bytes: quotaBytes }, signal);
   await setBound(pool, { dataset: layout.head(first), property: "refquota", bytes: refquotaBytes ?? 0 }, signal);
-  places.set(spec.token, { quotaBytes });
+  sessionDatasets.set(spec.token, { quotaBytes });
   return toHead(pool, first, refquotaBytes);
 }
 

@@ -28,7 +28,7 @@ export async function collectHeads(pool: ZfsPool, keep: HeadRef, { signal }: Sto
     const generation = step.kind === "promote" ? step.over : step.generation;
     try {
       await unmount(pool, { token, generation }, signal);
-      await takeStep(pool, { token, step, reach: "alone" }, signal);
+      await takeStep(pool, { token, step, scope: "alone" }, signal);
     } catch (thrown) {
       if (!isPassing(thrown)) throw thrown;
       busy.add(generation);
@@ -49,19 +49,19 @@ export async function shrinkSession(pool: ZfsPool, token: string, { signal }: St
   await endJournals(pool, token, { patienceMs: pool.limits.busyPatienceMs, signal });
   for (const { generation } of graph.heads) await unmount(pool, { token, generation }, signal);
   for (let step = nextShrinkStep(graph); step !== undefined; step = nextShrinkStep(graph)) {
-    await takeStep(pool, { token, step, reach: "with-snapshots" }, signal);
+    await takeStep(pool, { token, step, scope: "with-snapshots" }, signal);
     graph = afterStep(graph, step);
   }
 }
 
 async function readGraph({ datasets, layout }: ZfsPool, token: string, signal: AbortSignal): Promise<HeadGraph> {
-  const place = layout.session(token);
-  const [present, lineage] = await Promise.all([datasets.list(place, signal), datasets.lineage(place, signal)]);
+  const root = layout.session(token);
+  const [present, lineage] = await Promise.all([datasets.list(root, signal), datasets.lineage(root, signal)]);
   const snapshots = Map.groupBy(
     present.filter(({ kind }) => kind === "snapshot"),
     ({ name }) => filesystemOf(name),
   );
-  const isWithin = (name: string | undefined): name is string => name?.startsWith(`${place}/`) === true;
+  const isWithin = (name: string | undefined): name is string => name?.startsWith(`${root}/`) === true;
   const found = present.flatMap((dataset) => {
     const head = headOf(layout, dataset.name);
     return head === undefined ? [] : [{ ...dataset, generation: head.generation }];
@@ -84,8 +84,8 @@ async function takeStep(
   {
     token,
     step,
-    reach,
-  }: { readonly token: string; readonly step: GraphStep; readonly reach: "alone" | "with-snapshots" },
+    scope,
+  }: { readonly token: string; readonly step: GraphStep; readonly scope: "alone" | "with-snapshots" },
   signal: AbortSignal,
 ): Promise<void> {
   const { datasets, layout, mounts, limits } = pool;
@@ -96,12 +96,12 @@ async function takeStep(
   }
   const name = step.kind === "destroy-head" ? head : `${head}@${step.snapshot}`;
   const outcome = await datasets.destroy(name, {
-    reach: step.kind === "destroy-head" ? reach : "alone",
+    scope: step.kind === "destroy-head" ? scope : "alone",
     patienceMs: limits.busyPatienceMs,
     signal,
   });
   throwIfRefused("destroying what nothing depends on", outcome);
-  if (step.kind === "destroy-head") await mounts.removePlace(mountOf(pool, { token, ...step }).path, signal);
+  if (step.kind === "destroy-head") await mounts.removeMountPoint(mountOf(pool, { token, ...step }).path, signal);
 }
 
 async function promote(

@@ -5,15 +5,15 @@ import { storageError } from "./failure.ts";
 import { toProperties } from "./marks.ts";
 import type { MountTarget } from "./mounts.ts";
 import { resolveOrigin, withOrigin } from "./origins.ts";
-import { findPlace } from "./session-places.ts";
+import { findSessionDataset } from "./session-dataset.ts";
 import { FILE_PROPERTIES, type ResolvedOrigin, type ZfsPool } from "./zfs-pool.ts";
 
 export async function createHead(pool: ZfsPool, spec: HeadSpec, { signal }: StorageCall): Promise<Head> {
   checkHead(spec);
   checkMarks(spec.marks);
-  if ((await findPlace(pool, spec.token, signal)) === undefined) throw sessionNotFound();
+  if ((await findSessionDataset(pool, spec.token, signal)) === undefined) throw sessionNotFound();
   const work = (from: ResolvedOrigin): Promise<Head> => cloneHead(pool, { ...spec, from, leftover: "replace" }, signal);
-  return await withOrigin(pool, spec.origin, { signal, need: "place", work });
+  return await withOrigin(pool, spec.origin, { signal, need: "name", work });
 }
 
 /** A head to be made. */
@@ -49,7 +49,7 @@ export async function cloneHead(pool: ZfsPool, spec: CloneSpec, signal: AbortSig
   if (outcome.kind === "refused") {
     if (outcome.failure === "exists") {
       if (await isDone(signal)) return await mountHead(pool, spec, { signal });
-      // The origin may have been known by a place that a promotion has taken it from.
+      // The origin may have been known under a head that a promotion has taken it from.
       const now = await resolveOrigin(pool, spec.origin, signal);
       if (now.snapshot !== from.snapshot) return await cloneHead(pool, { ...spec, from: now }, signal);
       await removeLeftover(pool, spec, signal);
@@ -74,7 +74,7 @@ async function removeLeftover(pool: ZfsPool, spec: CloneSpec, signal: AbortSigna
   const { dataset, path } = mountOf(pool, spec);
   if (spec.leftover === "keep" || mounts.isMounted({ dataset, path })) throw headDiffers(spec);
   // Alone: zfs itself refuses where there are snapshots.
-  const outcome = await datasets.destroy(dataset, { reach: "alone", patienceMs: limits.busyPatienceMs, signal });
+  const outcome = await datasets.destroy(dataset, { scope: "alone", patienceMs: limits.busyPatienceMs, signal });
   if (outcome.kind === "refused") throw headDiffers(spec, storageError("destroying a leftover head", outcome));
 }
 
@@ -128,14 +128,14 @@ export async function endHead(
   await pool.mounts.unmount(mountOf(pool, head), { flavor: pool.flavor, patienceMs, signal });
   const leftMs = Math.max(0, patienceMs - (pool.clock.monotonicMs() - startedMs));
   const outcome = await pool.datasets.destroy(pool.layout.head(head), {
-    reach: "with-snapshots",
+    scope: "with-snapshots",
     patienceMs: leftMs,
     signal,
   });
   if (outcome.kind === "refused") {
     throw outcome.failure === "dependents" ? snapshotInUse("the head") : storageError("destroying a head", outcome);
   }
-  await pool.mounts.removePlace(pool.layout.headMount(head), signal);
+  await pool.mounts.removeMountPoint(pool.layout.headMount(head), signal);
 }
 
 export async function headBytes(pool: ZfsPool, head: HeadRef, { signal }: StorageCall): Promise<number> {

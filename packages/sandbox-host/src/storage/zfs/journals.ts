@@ -1,18 +1,19 @@
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { checkToken, sessionNotFound } from "../names.ts";
-import type { Journals, JournalsSpec, StorageCall } from "../storage.ts";
+import type { JournalDirectory, JournalsSpec } from "../journals.ts";
+import type { StorageCall } from "../storage.ts";
 import { storageError } from "./failure.ts";
 import { toProperties } from "./marks.ts";
 import type { MountTarget } from "./mounts.ts";
 import { FILE_PROPERTIES, type ZfsPool } from "./zfs-pool.ts";
 
-/** A dataset with a plain quota: whoever appends to a file in it is told that it is full, whether anybody watches or not. */
+/** A dataset with a plain quota: a process that appends to a file in it gets an error when it is full, also while no service runs. */
 export async function openJournals(
   pool: ZfsPool,
   { token, quotaBytes }: JournalsSpec,
   { signal }: StorageCall,
-): Promise<Journals> {
+): Promise<JournalDirectory> {
   checkToken(token);
   const target = mountOf(pool, token);
   // One that is mounted is answered from the mount table alone.
@@ -43,7 +44,7 @@ async function ensureDataset(
   ];
   const isDone = async (probe: AbortSignal): Promise<boolean> =>
     (await datasets.find(target.dataset, probe)) !== undefined;
-  const doing = "making a place for journals";
+  const doing = "making a dataset for journals";
   const outcome = await zfs.change({ program: "zfs", args, doing, isDone }, signal);
   if (outcome.kind === "refused" && outcome.failure !== "exists") throw storageError(doing, outcome);
 }
@@ -57,9 +58,9 @@ export async function endJournals(
   const target = mountOf(pool, token);
   if ((await pool.datasets.find(target.dataset, signal)) === undefined) return;
   await pool.mounts.unmount(target, { flavor: pool.flavor, patienceMs, signal });
-  const outcome = await pool.datasets.destroy(target.dataset, { reach: "with-snapshots", patienceMs, signal });
+  const outcome = await pool.datasets.destroy(target.dataset, { scope: "with-snapshots", patienceMs, signal });
   if (outcome.kind === "refused") throw storageError("destroying journals", outcome);
-  await pool.mounts.removePlace(target.path, signal);
+  await pool.mounts.removeMountPoint(target.path, signal);
 }
 
 function mountOf({ layout }: ZfsPool, token: string): MountTarget {

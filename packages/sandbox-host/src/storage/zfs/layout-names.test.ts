@@ -1,13 +1,13 @@
 import { describe, expect, it } from "@jest/globals";
 import { createLayout } from "./layout.ts";
 
-const place = { homeId: "0123456789abcdef", poolDirectory: "/h/pool", mountRoot: "/h/mnt" };
+const options = { homeId: "0123456789abcdef", poolDirectory: "/h/pool", mountRoot: "/h/mnt" };
 
 describe("createLayout", () => {
   it("derives the pool's name from the home, unless an operator has chosen names", () => {
-    expect(createLayout(place)).toMatchObject({ pool: "tbx0123456789", sessions: "tbx0123456789/sessions" });
+    expect(createLayout(options)).toMatchObject({ pool: "tbx0123456789", sessions: "tbx0123456789/sessions" });
     const chosen = createLayout({
-      ...place,
+      ...options,
       poolName: "tank-1",
       basesDataset: "images",
       sessionsDataset: "agents_2.x",
@@ -31,7 +31,7 @@ describe("createLayout", () => {
     [{ sessionsDataset: "reserved" }, "sessionsDataset"],
     [{ sessionsDataset: "a@b" }, "sessionsDataset"],
   ])("refuses %j", (names, field) => {
-    expect(() => createLayout({ ...place, ...names })).toThrow(
+    expect(() => createLayout({ ...options, ...names })).toThrow(
       expect.objectContaining({ reason: "INVALID_ARGUMENT", metadata: expect.objectContaining({ field }) }),
     );
   });

@@ -66,7 +66,7 @@ export function createLayout({ homeId, poolDirectory, mountRoot, ...names }: Lay
     head: ({ token, generation }) => `${sessions}/${token}/g${generation}`,
     headMount: ({ token, generation }) => join(mountRoot, token, `g${generation}`),
     view: (name) => `${views}/${name}`,
-    // Two levels: whoever removes the place of one view must not remove the directory that the next is made in.
+    // Two levels: whoever removes the mount point of one view must not remove the directory that the next is made in.
     viewMount: (name) => join(mountRoot, ".views", name, "files"),
     journalsOf: (token) => `${pool}/journals/${token}`,
     journalsMount: (token) => join(mountRoot, ".journals", token, "files"),

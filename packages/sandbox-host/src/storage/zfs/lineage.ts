@@ -6,9 +6,9 @@ export interface ClonedFilesystem {
   readonly origin: string;
 }
 
-/** What descends from what at one place. */
+/** What descends from what below one dataset. */
 export interface Lineage {
-  /** The filesystem of the place and all below it. */
+  /** The dataset itself and all filesystems below it. */
   readonly filesystems: readonly ClonedFilesystem[];
   /** How many filesystems were cloned from each snapshot that has clones, wherever in the pool they are. */
   readonly clones: ReadonlyMap<string, number>;

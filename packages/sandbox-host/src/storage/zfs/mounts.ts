@@ -21,30 +21,6 @@ export interface MountTarget {
   readonly path: string;
 }
 
-/**
- * What is mounted, from the kernel's table. Nothing here touches a mounted directory from this process: a mount whose
- * daemon hangs would take a thread of the pool with it for ever.
- */
-export interface Mounts {
-  /** All mounts below the directory, the deepest and latest first, which is the order to unmount them in. */
-  below(directory: string): readonly Mount[];
-  isMounted(target: MountTarget): boolean;
-  mount(target: MountTarget, signal: AbortSignal): Promise<void>;
-  /** Where it stays mounted because of a user, `STORAGE_UNAVAILABLE`. What a dead daemon has left is detached. */
-  unmount(target: MountTarget, patience: Omit<Patience, "clock">): Promise<void>;
-  /** Takes dead mounts out of sight; whoever has files open there keeps getting errors. */
-  detach(path: string, signal: AbortSignal): Promise<void>;
-  /** Those of the paths whose filesystem answers a child process. One that hangs is `STORAGE_UNAVAILABLE`. */
-  answering(paths: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>>;
-  /**
-   * Removes the directory where something was mounted, with what was written there while it was not, and the directory
-   * above it where that is empty. One that is mounted stays.
-   */
-  removePlace(path: string, signal: AbortSignal): Promise<void>;
-  /** Mounts below the directory that a dead daemon has left, in the order of `below`: those that stay without an answer. */
-  dead(directory: string, signal: AbortSignal): Promise<readonly Mount[]>;
-}
-
 export interface MountsOptions {
   readonly zfs: ZfsCommand;
   readonly clock: Clock;
@@ -52,96 +28,101 @@ export interface MountsOptions {
   readonly mountTablePath: string;
 }
 
-export function createMounts({ zfs, clock, mountTablePath }: MountsOptions): Mounts {
-  // At once: the kernel has it in memory, and the way over other threads takes longer than the answer.
-  const table = (): readonly Mount[] => parseMountTable(readFileSync(mountTablePath, "utf8"));
-  const find = ({ dataset, path }: MountTarget): Mount | undefined =>
-    table().findLast((mount) => mount.path === path && mount.source === dataset);
+/**
+ * What is mounted, from the kernel's table. Nothing here touches a mounted directory from this process: a mount whose
+ * daemon hangs would block a thread of the pool without end.
+ */
+export class Mounts {
+  readonly #zfs: ZfsCommand;
+  readonly #clock: Clock;
+  readonly #mountTablePath: string;
+  /** A probe that hangs and cannot be killed; a second one would only hang beside it. */
+  #hanging: Promise<unknown> | undefined;
 
-  const isMounted: Mounts["isMounted"] = (target) => find(target) !== undefined;
+  constructor({ zfs, clock, mountTablePath }: MountsOptions) {
+    this.#zfs = zfs;
+    this.#clock = clock;
+    this.#mountTablePath = mountTablePath;
+  }
 
-  const removePlace: Mounts["removePlace"] = async (path, signal) => {
-    if (table().some((entry) => `${entry.path}/`.startsWith(`${path}/`))) return;
-    try {
-      await rmdir(path);
-    } catch (thrown) {
-      if (hasErrno(thrown, "ENOTEMPTY", "EEXIST")) {
-        const args = ["-rf", "--one-file-system", "--", path];
-        await zfs.read("clearing the place of a mount", { program: "rm", args }, signal);
-      }
-    }
-    await rmdir(dirname(path)).catch(() => undefined);
-  };
+  /** All mounts below the directory, the deepest and latest first, which is the order to unmount them in. */
+  below(directory: string): readonly Mount[] {
+    return this.#table()
+      .filter((entry) => entry.path.startsWith(`${directory}/`))
+      .reverse();
+  }
 
-  const mount: Mounts["mount"] = async (target, signal) => {
-    const doing = "mounting";
-    if (!isMounted(target)) {
-      const args = ["mount", "-o", "nosuid,nodev", target.dataset];
-      const isDone = (): Promise<boolean> => Promise.resolve(isMounted(target));
-      const attempt = () => zfs.change({ program: "zfs", args, doing, isDone }, signal);
-      // zfs-fuse may still be at an unmount that it has answered; elsewhere it does no harm to wait.
-      const patience = { clock, flavor: "zfs-fuse", patienceMs: MOUNT_PATIENCE_MS, signal } as const;
-      let outcome = await retryWhileBusy(attempt, patience);
-      if (outcome.kind === "refused" && outcome.failure === "not-empty") {
-        // Written to the place while nothing was mounted there: in no dataset, and in the way for ever.
-        await removePlace(target.path, signal);
-        outcome = await retryWhileBusy(attempt, patience);
-      }
-      if (outcome.kind === "refused" && !isMounted(target)) throw storageError(doing, outcome);
-    }
-    const mounted = find(target);
+  isMounted(target: MountTarget): boolean {
+    return this.#find(target) !== undefined;
+  }
+
+  async mount(target: MountTarget, signal: AbortSignal): Promise<void> {
+    if (!this.isMounted(target)) await this.#mountNow(target, signal);
+    const mounted = this.#find(target);
     if (mounted === undefined)
       throw new SandboxError("STORAGE_UNAVAILABLE", "the mount did not appear in the mount table");
     if (mounted.options.has("nosuid") && mounted.options.has("nodev")) return;
     // `zfs clone` mounts by itself, and zfs-fuse does so without regard to setuid=off and devices=off.
     const readOnly = mounted.options.has("ro") ? ",ro" : "";
-    await zfs.read(
+    await this.#zfs.read(
       "hardening a mount",
       { program: "mount", args: ["-o", `remount,bind,nosuid,nodev${readOnly}`, "--", target.path] },
       signal,
     );
-  };
+  }
 
-  const unmount: Mounts["unmount"] = async (target, patience) => {
+  async #mountNow(target: MountTarget, signal: AbortSignal): Promise<void> {
+    const doing = "mounting";
+    const args = ["mount", "-o", "nosuid,nodev", target.dataset];
+    const isDone = (): Promise<boolean> => Promise.resolve(this.isMounted(target));
+    const attempt = () => this.#zfs.change({ program: "zfs", args, doing, isDone }, signal);
+    // zfs-fuse may still be at an unmount that it has answered; elsewhere it does no harm to wait.
+    const patience = { clock: this.#clock, flavor: "zfs-fuse", patienceMs: MOUNT_PATIENCE_MS, signal } as const;
+    let outcome = await retryWhileBusy(attempt, patience);
+    if (outcome.kind === "refused" && outcome.failure === "not-empty") {
+      // Written to the mount point while nothing was mounted there: it is in no dataset, and keeps blocking the mount.
+      await this.removeMountPoint(target.path, signal);
+      outcome = await retryWhileBusy(attempt, patience);
+    }
+    if (outcome.kind === "refused" && !this.isMounted(target)) throw storageError(doing, outcome);
+  }
+
+  /** If it stays mounted because of a user, `STORAGE_UNAVAILABLE`. What a dead daemon has left is detached. */
+  async unmount(target: MountTarget, patience: Omit<Patience, "clock">): Promise<void> {
     const doing = "unmounting";
-    if (!isMounted(target)) return;
-    const isDone = (): Promise<boolean> => Promise.resolve(!isMounted(target));
+    if (!this.isMounted(target)) return;
+    const isDone = (): Promise<boolean> => Promise.resolve(!this.isMounted(target));
     const outcome = await retryWhileBusy(
-      () => zfs.change({ program: "zfs", args: ["unmount", target.dataset], doing, isDone }, patience.signal),
-      { clock, ...patience },
+      () => this.#zfs.change({ program: "zfs", args: ["unmount", target.dataset], doing, isDone }, patience.signal),
+      { clock: this.#clock, ...patience },
     );
     if (await isDone()) return;
     if (outcome.kind === "done") {
       // Mounted twice, one over the other: by a clone that outlived the service that asked for it, and by us.
-      await unmount(target, patience);
+      await this.unmount(target, patience);
       return;
     }
-    if ((await answering([target.path], patience.signal)).has(target.path)) throw storageError(doing, outcome);
-    await detach(target.path, patience.signal);
+    if ((await this.answering([target.path], patience.signal)).has(target.path)) throw storageError(doing, outcome);
+    await this.detach(target.path, patience.signal);
     if (!(await isDone())) throw storageError(doing, outcome);
-  };
+  }
 
-  const below: Mounts["below"] = (directory) =>
-    table()
-      .filter((entry) => entry.path.startsWith(`${directory}/`))
-      .reverse();
+  /** Takes dead mounts out of sight; a process that has files open there keeps getting errors. */
+  async detach(path: string, signal: AbortSignal): Promise<void> {
+    const args = ["-l", "--", path];
+    await this.#zfs.attempt({ program: "umount", args, deadlineMs: ANSWER_DEADLINE_MS }, signal);
+  }
 
-  const detach: Mounts["detach"] = async (path, signal) => {
-    await zfs.attempt({ program: "umount", args: ["-l", "--", path], deadlineMs: ANSWER_DEADLINE_MS }, signal);
-  };
-
-  /** A probe that hangs and cannot be killed; a second one would only hang beside it. */
-  let hanging: Promise<unknown> | undefined;
-
-  const answering: Mounts["answering"] = async (paths, signal) => {
+  /** Those of the paths whose filesystem answers a child process. One that hangs is `STORAGE_UNAVAILABLE`. */
+  async answering(paths: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>> {
     if (paths.length === 0) return new Set();
-    if (hanging !== undefined) throw new SandboxError("STORAGE_UNAVAILABLE", "the mounts do not answer");
+    if (this.#hanging !== undefined) throw new SandboxError("STORAGE_UNAVAILABLE", "the mounts do not answer");
     // Of the filesystem, not of the directory: the kernel answers the latter from its cache long after a daemon's death.
     const args = ["--file-system", "--format=%T", "--", ...paths];
-    const outcome = await zfs.attempt({ program: "stat", args, deadlineMs: ANSWER_DEADLINE_MS }, signal);
+    const outcome = await this.#zfs.attempt({ program: "stat", args, deadlineMs: ANSWER_DEADLINE_MS }, signal);
     if (outcome.kind === "unknown") {
-      hanging = outcome.lingering?.then(() => {
-        hanging = undefined;
+      this.#hanging = outcome.lingering?.then(() => {
+        this.#hanging = undefined;
       });
       throw new SandboxError("STORAGE_UNAVAILABLE", "the mounts do not answer", { cause: outcome.cause });
     }
@@ -149,27 +130,45 @@ export function createMounts({ zfs, clock, mountTablePath }: MountsOptions): Mou
     // Any other refusal is an answer too: of a filesystem that is being unmounted, for one.
     const cutOff = outcome.stderr.split("\n").filter((line) => CUT_OFF.test(line));
     return new Set(paths.filter((path) => !cutOff.some((line) => line.includes(`'${path}'`))));
-  };
+  }
 
-  return {
-    below,
-    isMounted,
-    mount,
-    unmount,
-    detach,
-    answering,
-    removePlace,
-    dead: async (directory, signal) => {
-      const untilMs = clock.monotonicMs() + DEATH_PATIENCE_MS;
-      let silent = new Set(below(directory).map(({ path }) => path));
-      for (;;) {
-        const alive = await answering([...silent], signal);
-        // What was unmounted meanwhile did not answer either, and is not dead.
-        const dead = below(directory).filter(({ path }) => silent.has(path) && !alive.has(path));
-        if (dead.length === 0 || clock.monotonicMs() >= untilMs) return dead;
-        silent = new Set(dead.map(({ path }) => path));
-        await clock.sleep(DEATH_POLL_MS, { signal });
+  /**
+   * Removes the directory where something was mounted, with what was written there while it was not, and the directory
+   * above it if that is empty. One that is mounted stays.
+   */
+  async removeMountPoint(path: string, signal: AbortSignal): Promise<void> {
+    if (this.#table().some((entry) => `${entry.path}/`.startsWith(`${path}/`))) return;
+    try {
+      await rmdir(path);
+    } catch (thrown) {
+      if (hasErrno(thrown, "ENOTEMPTY", "EEXIST")) {
+        const args = ["-rf", "--one-file-system", "--", path];
+        await this.#zfs.read("clearing a mount point", { program: "rm", args }, signal);
       }
-    },
-  };
+    }
+    await rmdir(dirname(path)).catch(() => undefined);
+  }
+
+  /** Mounts below the directory that a dead daemon has left, in the order of `below`: those that stay without an answer. */
+  async dead(directory: string, signal: AbortSignal): Promise<readonly Mount[]> {
+    const untilMs = this.#clock.monotonicMs() + DEATH_PATIENCE_MS;
+    let silent = new Set(this.below(directory).map(({ path }) => path));
+    for (;;) {
+      const alive = await this.answering([...silent], signal);
+      // What was unmounted meanwhile did not answer either, and is not dead.
+      const dead = this.below(directory).filter(({ path }) => silent.has(path) && !alive.has(path));
+      if (dead.length === 0 || this.#clock.monotonicMs() >= untilMs) return dead;
+      silent = new Set(dead.map(({ path }) => path));
+      await this.#clock.sleep(DEATH_POLL_MS, { signal });
+    }
+  }
+
+  /** At once: the kernel has it in memory, and the way over other threads takes longer than the answer. */
+  #table(): readonly Mount[] {
+    return parseMountTable(readFileSync(this.#mountTablePath, "utf8"));
+  }
+
+  #find({ dataset, path }: MountTarget): Mount | undefined {
+    return this.#table().findLast((mount) => mount.path === path && mount.source === dataset);
+  }
 }

@@ -1,7 +1,7 @@
 import { hasReason, SandboxError } from "@turnbox/core";
 import type { HeadRef } from "../storage.ts";
 import { type DaemonCondition, examineDaemon, reviveDaemon } from "./daemon.ts";
-import { createDatasets } from "./datasets.ts";
+import { Datasets } from "./datasets.ts";
 import { detectFlavor } from "./flavor.ts";
 import { headOf, type Layout } from "./layout.ts";
 import { createLostMounts } from "./lost-mounts.ts";
@@ -44,9 +44,9 @@ export async function openPool(
   if (condition.lost.length > 0) await record.write(lost);
   await reviveDaemon(daemon, condition, signal);
   await ensurePool({ zfs, layout, sizeBytes: poolSizeBytes }, signal);
-  const datasets = createDatasets({ zfs, layout, clock, flavor });
+  const datasets = new Datasets({ zfs, layout, clock, flavor });
   const { sizeBytes: poolBytes } = await readPoolStatus({ zfs, layout, flavor }, signal);
-  const known = { places: new Map(), origins: createKnownOrigins(), poolBytes };
+  const known = { sessionDatasets: new Map(), origins: createKnownOrigins(), poolBytes };
   const pool = { ...tools, layout, flavor, datasets, ...known };
   const views = new Set([...liveViews].map((name) => layout.view(name)));
   const remounted = await mountAgain(

@@ -26,7 +26,7 @@ function keyOf(origin: Origin): string {
 }
 
 /** What the work has to know of its origin: where it is, or also how much it refers to. */
-type Need = "place" | "size";
+type Need = "name" | "size";
 
 /**
  * Does what needs an origin's name. A promotion in the origin's own session moves a snapshot to another head at any time,
@@ -39,7 +39,7 @@ export async function withOrigin<T>(
 ): Promise<T> {
   const { signal, need, work } = options;
   const known = pool.origins.find(origin);
-  const isEnough = known !== undefined && (need === "place" || known.referencedBytes !== undefined);
+  const isEnough = known !== undefined && (need === "name" || known.referencedBytes !== undefined);
   const from = isEnough ? known : await resolveOrigin(pool, origin, signal);
   try {
     return await work(from);

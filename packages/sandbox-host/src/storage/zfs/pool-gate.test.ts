@@ -39,7 +39,7 @@ describe("PoolGate", () => {
     expect(await inside).toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
   });
 
-  it("is not held up for ever by one who does not leave", async () => {
+  it("waits a bounded time for a caller that does not leave", async () => {
     const clock = createManualClock();
     const gate = createPoolGate(clock);
     gate.open();

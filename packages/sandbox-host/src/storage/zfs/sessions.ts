@@ -8,11 +8,11 @@ import { generationOf, shortName } from "./layout.ts";
 import { clonedElsewhere, dependantsFirst } from "./lineage.ts";
 import { markProperties, property, toProperties } from "./marks.ts";
 import { withOrigin } from "./origins.ts";
-import { findPlace, outerQuota } from "./session-places.ts";
+import { findSessionDataset, outerQuota } from "./session-dataset.ts";
 import { type ResolvedOrigin, UNDO_DEADLINE_MS, type ZfsPool } from "./zfs-pool.ts";
 
 /**
- * The agent's bound is a refquota, so that deleting files always frees room; the session's place has a wider plain quota
+ * The agent's bound is a refquota, so that deleting files always frees room; the session's dataset has a wider plain quota
  * over all heads and snapshots.
  */
 export async function createSession(pool: ZfsPool, spec: SessionSpec, { signal }: StorageCall): Promise<Head> {
@@ -28,14 +28,14 @@ export async function createSession(pool: ZfsPool, spec: SessionSpec, { signal }
       const head = { token, generation: 1, origin, marks, ...refquota };
       return await cloneHead(pool, { ...head, from, leftover: "keep" }, signal);
     } catch (thrown) {
-      await removeEmptyPlace(pool, token);
+      await removeEmptySession(pool, token);
       throw thrown;
     }
   };
-  const make = (need: "place" | "size"): Promise<Head> => withOrigin(pool, origin, { signal, need, work });
-  if (spec.refquotaBytes === undefined) return await make(isBounded ? "size" : "place");
+  const make = (need: "name" | "size"): Promise<Head> => withOrigin(pool, origin, { signal, need, work });
+  if (spec.refquotaBytes === undefined) return await make(isBounded ? "size" : "name");
   // What was sealed within this bound is within it, so that the size is asked for only if the clone is refused.
-  return await make("place").catch(async (thrown: unknown) => {
+  return await make("name").catch(async (thrown: unknown) => {
     if (!hasReason(thrown, "QUOTA_EXCEEDED")) throw thrown;
     return await make("size");
   });
@@ -46,11 +46,11 @@ async function createSessionDataset(
   spec: Pick<SessionSpec, "token" | "marks"> & { readonly refquotaBytes: number | undefined },
   signal: AbortSignal,
 ): Promise<void> {
-  const { zfs, layout, datasets, places } = pool;
+  const { zfs, layout, datasets, sessionDatasets } = pool;
   const name = layout.session(spec.token);
   const quotaBytes = outerQuota(pool, spec.refquotaBytes);
   const quota = quotaBytes === 0 ? [] : property("quota", String(quotaBytes));
-  const place = [
+  const settings = [
     ...property("mountpoint", "none"),
     ...property("canmount", "off"),
     ...quota,
@@ -58,23 +58,26 @@ async function createSessionDataset(
   ];
   const isDone = async (probe: AbortSignal): Promise<boolean> => (await datasets.find(name, probe)) !== undefined;
   const outcome = await zfs.change(
-    { program: "zfs", args: ["create", ...place, name], doing: "making a session's place", isDone },
+    { program: "zfs", args: ["create", ...settings, name], doing: "making a session's dataset", isDone },
     signal,
   );
   if (outcome.kind === "refused" && outcome.failure !== "exists")
-    throw storageError("making a session's place", outcome);
-  if (outcome.kind === "done") places.set(spec.token, { quotaBytes });
-  else await findPlace(pool, spec.token, signal);
+    throw storageError("making a session's dataset", outcome);
+  if (outcome.kind === "done") sessionDatasets.set(spec.token, { quotaBytes });
+  else await findSessionDataset(pool, spec.token, signal);
 }
 
 /** Undoes `createSessionDataset` where no head came to be; one that holds anything is refused by zfs and stays. */
-async function removeEmptyPlace({ datasets, layout, limits, places }: ZfsPool, token: string): Promise<void> {
-  places.delete(token);
+async function removeEmptySession(
+  { datasets, layout, limits, sessionDatasets }: ZfsPool,
+  token: string,
+): Promise<void> {
+  sessionDatasets.delete(token);
   const signal = AbortSignal.timeout(UNDO_DEADLINE_MS);
   const name = layout.session(token);
   try {
     if ((await datasets.find(name, signal)) === undefined) return;
-    await datasets.destroy(name, { reach: "alone", patienceMs: limits.busyPatienceMs, signal });
+    await datasets.destroy(name, { scope: "alone", patienceMs: limits.busyPatienceMs, signal });
   } catch {
     // What is left is found by the inventory, and the same call again goes on from it.
   }
@@ -87,24 +90,24 @@ async function removeEmptyPlace({ datasets, layout, limits, places }: ZfsPool, t
 export async function destroySession(pool: ZfsPool, token: string, { signal }: StorageCall): Promise<void> {
   checkToken(token);
   const { datasets, layout, limits, clock } = pool;
-  pool.places.delete(token);
-  const place = layout.session(token);
-  const [present, lineage] = await Promise.all([datasets.list(place, signal), datasets.lineage(place, signal)]);
+  pool.sessionDatasets.delete(token);
+  const dataset = layout.session(token);
+  const [present, lineage] = await Promise.all([datasets.list(dataset, signal), datasets.lineage(dataset, signal)]);
   const endOwnJournals = (): Promise<void> =>
     endJournals(pool, token, { patienceMs: limits.destroyPatienceMs, signal });
   if (present.length === 0) {
     // Ours is gone; somebody else's is an error.
-    await datasets.find(place, signal);
+    await datasets.find(dataset, signal);
     await endOwnJournals();
     return;
   }
-  const heads = lineage.filesystems.filter(({ name }) => name !== place);
+  const heads = lineage.filesystems.filter(({ name }) => name !== dataset);
   if (clonedElsewhere(lineage, heads).length > 0) throw snapshotInUse("the session");
   const ours = new Set(present.map(({ name }) => name));
   if (heads.some(({ name }) => !ours.has(name) || generationOf(name) === undefined)) {
     throw new SandboxError(
       "STORAGE_UNAVAILABLE",
-      "the session's place holds a dataset that is not this home's; it is left alone",
+      "the session's dataset holds a dataset that is not this home's; it is left alone",
     );
   }
   await endOwnJournals();
@@ -113,8 +116,8 @@ export async function destroySession(pool: ZfsPool, token: string, { signal }: S
   for (const { name } of dependantsFirst(heads)) {
     await endHead(pool, { token, generation: generationOf(name) ?? 0 }, { patienceMs: patienceMs(), signal });
   }
-  const outcome = await datasets.destroy(place, { reach: "alone", patienceMs: patienceMs(), signal });
-  if (outcome.kind === "refused") throw storageError("destroying a session's place", outcome);
+  const outcome = await datasets.destroy(dataset, { scope: "alone", patienceMs: patienceMs(), signal });
+  if (outcome.kind === "refused") throw storageError("destroying a session's dataset", outcome);
 }
 
 export async function markSession(
@@ -124,13 +127,13 @@ export async function markSession(
 ): Promise<void> {
   checkToken(token);
   checkMarks(marks);
-  const place = layout.session(token);
-  if ((await datasets.find(place, signal)) === undefined) throw sessionNotFound();
+  const dataset = layout.session(token);
+  if ((await datasets.find(dataset, signal)) === undefined) throw sessionNotFound();
   const settings = markProperties(marks);
   // zfs-fuse takes one at a time.
   const batches = flavor === "openzfs" && settings.length > 0 ? [settings] : settings.map((one) => [one]);
   for (const batch of batches)
-    await zfs.read("marking a session", { program: "zfs", args: ["set", ...batch, place] }, signal);
+    await zfs.read("marking a session", { program: "zfs", args: ["set", ...batch, dataset] }, signal);
 }
 
 export async function usedBytes(
@@ -139,17 +142,17 @@ export async function usedBytes(
   { signal }: StorageCall,
 ): Promise<number> {
   checkToken(token);
-  const place = await datasets.find(layout.session(token), signal);
-  if (place === undefined) throw sessionNotFound();
-  return place.usedBytes;
+  const dataset = await datasets.find(layout.session(token), signal);
+  if (dataset === undefined) throw sessionNotFound();
+  return dataset.usedBytes;
 }
 
 export async function usedBytesOfAll(
   { datasets, layout }: ZfsPool,
   { signal }: StorageCall,
 ): Promise<ReadonlyMap<string, number>> {
-  const places = await datasets.usedBytesOfChildren(layout.sessions, signal);
-  return new Map([...places].map(([name, bytes]) => [name.slice(layout.sessions.length + 1), bytes]));
+  const children = await datasets.usedBytesOfChildren(layout.sessions, signal);
+  return new Map([...children].map(([name, bytes]) => [name.slice(layout.sessions.length + 1), bytes]));
 }
 
 export async function inventory(pool: ZfsPool, { signal }: StorageCall): Promise<readonly SessionInventory[]> {

@@ -10,47 +10,54 @@ import {
   sessionNotFound,
   snapshotInUse,
 } from "../names.ts";
-import type { HeadRef, Marks, SealCall, SnapshotInfo, SnapshotRef, StorageCall } from "../storage.ts";
+import type { HeadRef, Marks, SnapshotInfo, SnapshotRef, StorageCall } from "../storage.ts";
 import type { Dataset, MarkedDataset } from "./datasets.ts";
 import { storageError } from "./failure.ts";
 import { generationOf, shortName } from "./layout.ts";
 import { toProperties } from "./marks.ts";
-import { findPlace } from "./session-places.ts";
+import { findSessionDataset } from "./session-dataset.ts";
 import type { ZfsPool } from "./zfs-pool.ts";
 
 /** What deleting needs to work, as a share of the outer quota. */
 const OUTER_QUOTA_MARGIN = 1 / 64;
 
+/** Whether the outer quota has room for a snapshot of a head. */
+export type Room = "enough" | "none";
+
 /**
- * Flushes, then takes the snapshot. Marks are set by `zfs snapshot` itself, so a snapshot without its marks is never seen.
- * The flush is a child with a deadline; without it, what the sandbox wrote to mapped memory is missing.
+ * What a seal needs before the snapshot: the flush, a child with a deadline, without which what the sandbox wrote to mapped
+ * memory is missing; and whether there is room.
  */
+export async function prepareSeal(pool: ZfsPool, head: HeadRef, signal: AbortSignal): Promise<Room> {
+  checkHead(head);
+  const [room] = await Promise.all([findRoom(pool, head, signal), flush(pool, head, signal)]);
+  return room;
+}
+
+/** Takes the snapshot. Marks are set by `zfs snapshot` itself, so a snapshot without its marks is never seen. */
 export async function seal(
   pool: ZfsPool,
   head: HeadRef,
-  options: SealCall & { readonly name: string; readonly marks: Marks },
+  options: StorageCall & { readonly name: string; readonly marks: Marks; readonly room: () => Promise<Room> },
 ): Promise<void> {
-  const { name, marks, after, beside, flushed, signal } = options;
+  const { name, marks, signal } = options;
   checkHead(head);
   checkNewSnapshot({ token: head.token, name });
   checkMarks(marks);
   const { zfs, layout, datasets } = pool;
   const dataset = `${layout.head(head)}@${name}`;
-  const [roomLeft] = await Promise.all([findRoomLeft(pool, head, signal), flushed ?? flush(pool, head, signal), after]);
-  if (roomLeft === "no") {
+  if ((await options.room()) === "none") {
     if ((await datasets.find(dataset, signal)) === undefined) throw spaceExhausted();
     return;
   }
   const args = ["snapshot", ...toProperties(layout.home, marks), dataset];
   const isDone = async (probe: AbortSignal): Promise<boolean> => (await datasets.find(dataset, probe)) !== undefined;
-  const taking = zfs.change({ program: "zfs", args, doing: "taking a snapshot", isDone }, signal);
-  beside?.();
-  const outcome = await taking;
+  const outcome = await zfs.change({ program: "zfs", args, doing: "taking a snapshot", isDone }, signal);
   if (outcome.kind === "refused" && outcome.failure !== "exists") {
     if (outcome.failure === "not-found") throw headNotFound(head);
     throw outcome.failure === "quota" ? spaceExhausted() : storageError("taking a snapshot", outcome);
   }
-  // One of this name that is somebody else's is an error.
+  // A snapshot of this name that is another home's is an error.
   if (outcome.kind === "refused") await datasets.find(dataset, signal);
   const origin = { kind: "snapshot", snapshot: { token: head.token, name } } as const;
   pool.origins.note(origin, { snapshot: dataset, referencedBytes: undefined });
@@ -74,17 +81,17 @@ export async function flush(
 
 /**
  * Snapshots take from the outer quota, and once it is full the agent cannot even delete. zfs takes a snapshot all the
- * same, so the refusal is made here, while the head can still be written anew as a whole.
+ * same, so the refusal is made here, while the head can still be rewritten as a whole.
  */
-async function findRoomLeft(pool: ZfsPool, head: HeadRef, signal: AbortSignal): Promise<"yes" | "no"> {
+async function findRoom(pool: ZfsPool, head: HeadRef, signal: AbortSignal): Promise<Room> {
   const { datasets, layout, limits } = pool;
-  const bound = await findPlace(pool, head.token, signal);
+  const bound = await findSessionDataset(pool, head.token, signal);
   if (bound === undefined) throw headNotFound(head);
-  if (bound.quotaBytes === 0) return "yes";
-  const place = await datasets.find(layout.session(head.token), signal);
-  if (place === undefined) throw headNotFound(head);
-  const neededBytes = place.quotaBytes * (1 / limits.quotaFactor + OUTER_QUOTA_MARGIN);
-  return place.quotaBytes - place.usedBytes < neededBytes ? "no" : "yes";
+  if (bound.quotaBytes === 0) return "enough";
+  const session = await datasets.find(layout.session(head.token), signal);
+  if (session === undefined) throw headNotFound(head);
+  const neededBytes = session.quotaBytes * (1 / limits.quotaFactor + OUTER_QUOTA_MARGIN);
+  return session.quotaBytes - session.usedBytes < neededBytes ? "none" : "enough";
 }
 
 function spaceExhausted(): SandboxError {
@@ -109,7 +116,7 @@ export async function destroySnapshot(pool: ZfsPool, ref: SnapshotRef, { signal 
   const snapshot = await findSnapshot(pool, ref, signal);
   if (snapshot === undefined) return;
   const outcome = await pool.datasets.destroy(snapshot.name, {
-    reach: "alone",
+    scope: "alone",
     patienceMs: pool.limits.busyPatienceMs,
     signal,
   });

@@ -1,6 +1,6 @@
 import { hasReason, SandboxError } from "@turnbox/core";
 import { snapshotNotFound } from "../names.ts";
-import type { HeadRef, SnapshotRef, StorageCall } from "../storage.ts";
+import type { SnapshotRef, StorageCall } from "../storage.ts";
 import { readAncestry, type Segment } from "./ancestry.ts";
 import { storageError } from "./failure.ts";
 import { filesystemOf } from "./layout.ts";
@@ -12,28 +12,52 @@ import type { ZfsPool } from "./zfs-pool.ts";
 const EMPTY_STREAM_BYTES = 624;
 const DOING = "comparing snapshots";
 
-/** Nothing was written between two snapshots if nothing was written on any part of the way. */
+/**
+ * Nothing was written between two snapshots if nothing was written on any part of the way. Two that are known to be on one
+ * head are compared at once, without listing the session first.
+ */
 export async function isUnchanged(
   pool: ZfsPool,
   snapshot: SnapshotRef,
-  { since, head, signal }: StorageCall & { readonly since: SnapshotRef; readonly head?: HeadRef },
+  { since, signal }: StorageCall & { readonly since: SnapshotRef },
 ): Promise<boolean> {
-  const onHead = async (dataset: string): Promise<boolean> =>
-    await isEmpty(pool, { from: `${dataset}@${since.name}`, to: `${dataset}@${snapshot.name}` }, signal);
   const look = async (): Promise<boolean> => {
-    const { segments } = await readAncestry(pool, { from: since, to: snapshot }, signal);
+    const { from, to, segments } = await readAncestry(pool, { from: since, to: snapshot }, signal);
+    noteSnapshot(pool, since, from.name);
+    noteSnapshot(pool, snapshot, to.name);
     if (segments === undefined) return false;
     for (const segment of segments) {
       if (!(await isEmpty(pool, segment, signal))) return false;
     }
     return true;
   };
-  // Either may be on another head, and a promotion in the session that `since` belongs to may just have moved it.
+  // A promotion in the session that `since` belongs to may just have moved a snapshot to another head.
   const again = async (thrown: unknown): Promise<boolean> => {
     if (!hasReason(thrown, "SNAPSHOT_NOT_FOUND")) throw thrown;
     return await look();
   };
-  return await (head === undefined ? look() : onHead(pool.layout.head(head))).catch(again).catch(again);
+  const [from, to] = [knownSnapshot(pool, since), knownSnapshot(pool, snapshot)];
+  if (from === undefined || to === undefined || from === to || filesystemOf(from) !== filesystemOf(to))
+    return await look().catch(again);
+  return await isEmpty(pool, { from, to }, signal).catch(async (thrown: unknown) => {
+    // They may have been moved, or `since` may be the later one, which zfs refuses in words of its own.
+    if (!isRefusal(thrown)) throw thrown;
+    return await look().catch(again);
+  });
+}
+
+function isRefusal(thrown: unknown): boolean {
+  if (hasReason(thrown, "SNAPSHOT_NOT_FOUND")) return true;
+  return hasReason(thrown, "STORAGE_UNAVAILABLE") && thrown.metadata["failure"] !== undefined;
+}
+
+function knownSnapshot({ origins }: ZfsPool, snapshot: SnapshotRef): string | undefined {
+  return origins.find({ kind: "snapshot", snapshot })?.snapshot;
+}
+
+function noteSnapshot({ origins }: ZfsPool, snapshot: SnapshotRef, dataset: string): void {
+  const origin = { kind: "snapshot", snapshot } as const;
+  origins.note(origin, { snapshot: dataset, referencedBytes: origins.find(origin)?.referencedBytes });
 }
 
 function isEmpty(pool: ZfsPool, segment: Segment, signal: AbortSignal): Promise<boolean> {
@@ -51,8 +75,8 @@ async function isNothingWritten({ zfs }: ZfsPool, { from, to }: Segment, signal:
 }
 
 async function isNoDifference(zfs: ZfsCommand, { from, to }: Segment, signal: AbortSignal): Promise<boolean> {
-  const peek = await zfs.peek({ program: "zfs", args: ["diff", "-FH", from, to] }, 0, signal);
-  return peek.kind === "whole" && peek.bytes === 0;
+  const readBounded = await zfs.readBounded({ program: "zfs", args: ["diff", "-FH", from, to] }, 0, signal);
+  return readBounded.kind === "whole" && readBounded.bytes === 0;
 }
 
 /**
@@ -60,9 +84,13 @@ async function isNoDifference(zfs: ZfsCommand, { from, to }: Segment, signal: Ab
  * first bytes tell whether there is anything.
  */
 async function isNothingSent({ zfs }: ZfsPool, { from, to }: Segment, signal: AbortSignal): Promise<boolean> {
-  const peek = await zfs.peek({ program: "zfs", args: ["send", "-i", from, to] }, EMPTY_STREAM_BYTES, signal);
-  if (peek.kind === "refused" || peek.kind === "unknown") throw failure(peek);
-  return peek.kind === "whole";
+  const readBounded = await zfs.readBounded(
+    { program: "zfs", args: ["send", "-i", from, to] },
+    EMPTY_STREAM_BYTES,
+    signal,
+  );
+  if (readBounded.kind === "refused" || readBounded.kind === "unknown") throw failure(readBounded);
+  return readBounded.kind === "whole";
 }
 
 function failure(outcome: Exclude<Outcome, { kind: "done" }>): SandboxError {

@@ -1,5 +1,6 @@
 import { headNotFound, snapshotNotFound, viewOfSnapshot, viewSnapshotName } from "../names.ts";
-import type { HeadRef, Point, SnapshotRef, StorageCall } from "../storage.ts";
+import type { HeadRef, SnapshotRef, StorageCall } from "../storage.ts";
+import type { Point } from "../views.ts";
 import { storageError } from "./failure.ts";
 import { shortName } from "./layout.ts";
 import { toProperties } from "./marks.ts";
@@ -57,9 +58,9 @@ export async function endView(pool: ZfsPool, name: string, { signal }: StorageCa
   const target = viewMountOf(pool, name);
   const patienceMs = limits.busyPatienceMs;
   await mounts.unmount(target, { flavor, patienceMs, signal });
-  const outcome = await datasets.destroy(target.dataset, { reach: "alone", patienceMs, signal });
+  const outcome = await datasets.destroy(target.dataset, { scope: "alone", patienceMs, signal });
   if (outcome.kind === "refused") throw storageError("closing a view", outcome);
-  await mounts.removePlace(target.path, signal);
+  await mounts.removeMountPoint(target.path, signal);
 }
 
 /**
@@ -90,7 +91,7 @@ function isLeft(snapshot: string, live: ReadonlySet<string>): boolean {
 }
 
 async function removeSnapshot(pool: ZfsPool, snapshot: string, signal: AbortSignal): Promise<void> {
-  const options = { reach: "alone", patienceMs: pool.limits.busyPatienceMs, signal } as const;
+  const options = { scope: "alone", patienceMs: pool.limits.busyPatienceMs, signal } as const;
   await removeIfOurs(pool, snapshot, { signal, remove: () => pool.datasets.destroy(snapshot, options) });
 }
 

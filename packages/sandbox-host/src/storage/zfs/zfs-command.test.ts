@@ -4,7 +4,7 @@ import { createManualClock, createScriptedCommandRunner, type ScriptedAnswer } f
 import { retryWhileBusy } from "./busy.ts";
 import { detectFlavor } from "./flavor.ts";
 import { poolState } from "./pool.ts";
-import { createZfsCommand } from "./zfs-command.ts";
+import { ZfsCommand } from "./zfs-command.ts";
 
 const { signal } = new AbortController();
 const BUSY = { kind: "exits", exitCode: 1, stderr: "cannot destroy 'a/b': dataset is busy\n" } as const;
@@ -14,10 +14,10 @@ function createScripted(...answers: readonly ScriptedAnswer[]) {
   const runner = createScriptedCommandRunner(
     () => left.shift() ?? { kind: "exits", exitCode: 99, stderr: "not scripted" },
   );
-  return { runner, zfs: createZfsCommand({ runner, clock: systemClock, deadlineMs: 1000 }) };
+  return { runner, zfs: new ZfsCommand({ runner, clock: systemClock, deadlineMs: 1000 }) };
 }
 
-describe("createZfsCommand", () => {
+describe("ZfsCommand", () => {
   it("gives every child a deadline, the C locale and no shell", async () => {
     const { runner, zfs } = createScripted({ kind: "exits", stdout: "x\n" });
     expect(await zfs.read("listing", { program: "zfs", args: ["list", "a; rm -rf /"] }, signal)).toBe("x\n");
@@ -33,7 +33,7 @@ describe("createZfsCommand", () => {
     const lock = "/run/x.lock";
     const exits = { kind: "exits" } as const;
     const { runner } = createScripted(exits, exits, exits, { kind: "exits", exitCode: 75 });
-    const zfs = createZfsCommand({ runner, clock: systemClock, deadlineMs: 1000, mountLockPath: lock });
+    const zfs = new ZfsCommand({ runner, clock: systemClock, deadlineMs: 1000, mountLockPath: lock });
     await zfs.attempt({ program: "zfs", args: ["mount", "p/a"] }, signal);
     await zfs.attempt({ program: "zfs", args: ["destroy", "p/a"] }, signal);
     await zfs.attempt({ program: "zfs", args: ["create", "-o", "canmount=off", "p/b"] }, signal);
@@ -86,7 +86,7 @@ describe("createZfsCommand", () => {
     const clock = createManualClock();
     const child = Promise.withResolvers<never>();
     const runner = { run: () => child.promise, start: () => child.promise };
-    const zfs = createZfsCommand({ runner, clock, deadlineMs: 1000 });
+    const zfs = new ZfsCommand({ runner, clock, deadlineMs: 1000 });
     const asked = zfs.attempt({ program: "stat", args: [] }, signal);
     const cancelled = new AbortController();
     const left = zfs.attempt({ program: "stat", args: [] }, cancelled.signal).catch((thrown: unknown) => thrown);
@@ -126,21 +126,21 @@ describe("createZfsCommand", () => {
       { kind: "exits", exitCode: 1, stderr: "cannot open 'a@b': dataset does not exist\n" },
       { kind: "signaled", signal: "SIGKILL" },
     );
-    expect(await answers.zfs.peek(send, 624, signal)).toEqual({ kind: "whole", bytes: 624 });
-    expect(await answers.zfs.peek(send, 624, signal)).toEqual({ kind: "more" });
-    expect(await answers.zfs.peek(send, 624, signal)).toMatchObject({ kind: "refused", failure: "not-found" });
-    expect(await answers.zfs.peek(send, 624, signal)).toMatchObject({ kind: "unknown" });
+    expect(await answers.zfs.readBounded(send, 624, signal)).toEqual({ kind: "whole", bytes: 624 });
+    expect(await answers.zfs.readBounded(send, 624, signal)).toEqual({ kind: "more" });
+    expect(await answers.zfs.readBounded(send, 624, signal)).toMatchObject({ kind: "refused", failure: "not-found" });
+    expect(await answers.zfs.readBounded(send, 624, signal)).toMatchObject({ kind: "unknown" });
     expect(answers.runner.calls[0]).toMatchObject({ args: ["send", "a@b"], deadlineMs: 1000 });
   });
 
   it("ends an endless output at its limit", async () => {
     const children = createChildCommandRunner();
-    const zfs = createZfsCommand({
+    const zfs = new ZfsCommand({
       runner: { ...children, start: (spec, options) => children.start({ ...spec, command: "yes" }, options) },
       clock: systemClock,
       deadlineMs: 20_000,
     });
-    expect(await zfs.peek({ program: "zfs", args: [] }, 1024, signal)).toEqual({ kind: "more" });
+    expect(await zfs.readBounded({ program: "zfs", args: [] }, 1024, signal)).toEqual({ kind: "more" });
   });
 
   it("names a program that is not installed", async () => {

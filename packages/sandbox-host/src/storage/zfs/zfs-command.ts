@@ -1,5 +1,5 @@
+import type { Readable } from "node:stream";
 import { type Clock, type CommandRunner, type CommandSpec, hasReason, type RunSpec, SandboxError } from "@turnbox/core";
-import { collectText, countBytes } from "./bounded-read.ts";
 import { classifyFailure, type Failure, storageError } from "./failure.ts";
 import { inMountTurn, mayMount, MOUNT_LOCK_WAIT_MS, NO_TURN_EXIT_CODE } from "./mount-lock.ts";
 
@@ -13,7 +13,7 @@ export type Outcome =
   | { readonly kind: "unknown"; readonly cause: SandboxError; readonly lingering?: Promise<unknown> };
 
 /** How one invocation ended of which only the beginning was wanted; `more` came than was asked for, and it was let go. */
-export type Peek =
+export type BoundedRead =
   | { readonly kind: "whole"; readonly bytes: number }
   | { readonly kind: "more" }
   | Exclude<Outcome, { kind: "done" }>;
@@ -34,20 +34,6 @@ export interface Change extends Invocation {
   readonly isDone: (signal: AbortSignal) => Promise<boolean>;
 }
 
-export interface ZfsCommand {
-  /** Runs once; only a missing program and the caller's own signal throw. */
-  attempt(invocation: Invocation, signal: AbortSignal): Promise<Outcome>;
-  /**
-   * Runs a command that changes nothing, for the size of its output up to a limit. Past that its output is closed, at which
-   * it ends by itself.
-   */
-  peek(invocation: Invocation, limitBytes: number, signal: AbortSignal): Promise<Peek>;
-  /** Runs a command that changes nothing and answers its output. */
-  read(doing: string, invocation: Invocation, signal: AbortSignal): Promise<string>;
-  /** Makes a change. Where the outcome is unknown, looks and tries once more; answers a refusal for the caller to judge. */
-  change(change: Change, signal: AbortSignal): Promise<Exclude<Outcome, { kind: "unknown" }>>;
-}
-
 /** How long a killed child may take to go. */
 const REAP_GRACE_MS = 1000;
 
@@ -65,31 +51,24 @@ export interface ZfsCommandOptions {
 }
 
 /** Everything that the storage runs goes through here: an argv without a shell, a deadline, a sorted outcome. */
-export function createZfsCommand({ runner, clock, deadlineMs, mountLockPath }: ZfsCommandOptions): ZfsCommand {
-  const commandOf = (invocation: Invocation): CommandSpec => {
-    const lockPath = mayMount(invocation) ? mountLockPath : undefined;
-    const [command, args] =
-      lockPath === undefined ? [invocation.program, invocation.args] : inMountTurn(invocation, lockPath);
-    return {
-      command,
-      args,
-      // Messages are sorted by their English text, times are read as numbers.
-      env: { LC_ALL: "C", TZ: "UTC" },
-      cwd: "/",
-      deadlineMs: (invocation.deadlineMs ?? deadlineMs) + (lockPath === undefined ? 0 : MOUNT_LOCK_WAIT_MS),
-    };
-  };
+export class ZfsCommand {
+  readonly #options: ZfsCommandOptions;
 
-  const attempt: ZfsCommand["attempt"] = async (invocation, signal) => {
+  constructor(options: ZfsCommandOptions) {
+    this.#options = options;
+  }
+
+  /** Runs once; only a missing program and the caller's own signal throw. */
+  async attempt(invocation: Invocation, signal: AbortSignal): Promise<Outcome> {
     throwIfAborted(signal);
     const spec: RunSpec = {
-      ...commandOf(invocation),
+      ...this.#commandOf(invocation),
       maxOutputBytes: MAX_OUTPUT_BYTES,
       ...(invocation.outputPath === undefined ? {} : { outputPath: invocation.outputPath }),
     };
-    const running = runner.run(spec, { signal });
+    const running = this.#options.runner.run(spec, { signal });
     try {
-      const result = await answerOrGiveUp(running, { clock, limitMs: spec.deadlineMs, signal });
+      const result = await this.#answerOrGiveUp(running, spec.deadlineMs, signal);
       if (result === "given-up") {
         throwIfAborted(signal);
         const cause = new SandboxError("COMMAND_OUTCOME_UNKNOWN", `${invocation.program} cannot be ended`);
@@ -107,16 +86,20 @@ export function createZfsCommand({ runner, clock, deadlineMs, mountLockPath }: Z
       if (hasReason(thrown, "COMMAND_OUTCOME_UNKNOWN")) return { kind: "unknown", cause: thrown };
       throw thrown;
     }
-  };
+  }
 
-  const peek: ZfsCommand["peek"] = async (invocation, limitBytes, signal) => {
+  /**
+   * Runs a command that changes nothing, for the size of its output up to a limit. Past that its output is closed, at which
+   * it ends by itself.
+   */
+  async readBounded(invocation: Invocation, limitBytes: number, signal: AbortSignal): Promise<BoundedRead> {
     throwIfAborted(signal);
-    const spec = commandOf(invocation);
-    const { stdin, stdout, stderr, exit } = await runner.start(spec, { signal });
+    const spec = this.#commandOf(invocation);
+    const { stdin, stdout, stderr, exit } = await this.#options.runner.start(spec, { signal });
     stdin.end();
     const refusal = collectText(stderr, MAX_REFUSAL_BYTES);
     const reading = Promise.all([exit, countBytes(stdout, limitBytes), refusal]);
-    const answer = await answerOrGiveUp(reading, { clock, limitMs: spec.deadlineMs, signal });
+    const answer = await this.#answerOrGiveUp(reading, spec.deadlineMs, signal);
     throwIfAborted(signal);
     if (answer === "given-up") {
       const cause = new SandboxError("COMMAND_OUTCOME_UNKNOWN", `${invocation.program} cannot be ended`);
@@ -130,50 +113,63 @@ export function createZfsCommand({ runner, clock, deadlineMs, mountLockPath }: Z
     }
     if (end.exitCode === 0) return { kind: "whole", bytes };
     return { kind: "refused", failure: classifyFailure(text), stderr: text };
-  };
+  }
 
-  const read: ZfsCommand["read"] = async (doing, invocation, signal) => {
-    const outcome = await attempt(invocation, signal);
+  /** Runs a command that changes nothing and returns its output. */
+  async read(doing: string, invocation: Invocation, signal: AbortSignal): Promise<string> {
+    const outcome = await this.attempt(invocation, signal);
     if (outcome.kind === "done") return outcome.stdout;
     throw outcome.kind === "refused" ? storageError(doing, outcome) : noAnswer(doing, outcome.cause);
-  };
+  }
 
-  const change: ZfsCommand["change"] = async (wanted, signal) => {
+  /** Makes a change. If the outcome is unknown, looks and tries once more; returns a refusal for the caller to judge. */
+  async change(wanted: Change, signal: AbortSignal): Promise<Exclude<Outcome, { kind: "unknown" }>> {
     for (let triesLeft = 2; ; triesLeft -= 1) {
-      const outcome = await attempt(wanted, signal);
+      const outcome = await this.attempt(wanted, signal);
       if (outcome.kind !== "unknown") return outcome;
       if (await wanted.isDone(signal)) return { kind: "done", stdout: "" };
       if (triesLeft === 1) throw noAnswer(wanted.doing, outcome.cause);
-      await clock.sleep(50, { signal });
+      await this.#options.clock.sleep(50, { signal });
     }
-  };
+  }
 
-  return { attempt, peek, read, change };
-}
+  #commandOf(invocation: Invocation): CommandSpec {
+    const { deadlineMs, mountLockPath } = this.#options;
+    const lockPath = mayMount(invocation) ? mountLockPath : undefined;
+    const [command, args] =
+      lockPath === undefined ? [invocation.program, invocation.args] : inMountTurn(invocation, lockPath);
+    return {
+      command,
+      args,
+      // Messages are sorted by their English text, times are read as numbers.
+      env: { LC_ALL: "C", TZ: "UTC" },
+      cwd: "/",
+      deadlineMs: (invocation.deadlineMs ?? deadlineMs) + (lockPath === undefined ? 0 : MOUNT_LOCK_WAIT_MS),
+    };
+  }
 
-/** The runner kills a child at its deadline and at the signal, but waits for its death, which may not come. */
-async function answerOrGiveUp<T>(
-  running: Promise<T>,
-  { clock, limitMs, signal }: { readonly clock: Clock; readonly limitMs: number; readonly signal: AbortSignal },
-): Promise<T | "given-up"> {
-  const wake = new AbortController();
-  const settled = new AbortController();
-  const onAbort = (): void => {
-    wake.abort();
-  };
-  signal.addEventListener("abort", onAbort, { once: true });
-  if (signal.aborted) onAbort();
-  const giveUp = async (): Promise<"given-up"> => {
-    await clock.sleep(limitMs, { signal: wake.signal }).catch(() => undefined);
-    await clock.sleep(REAP_GRACE_MS, { signal: settled.signal }).catch(() => undefined);
-    return "given-up";
-  };
-  try {
-    return await Promise.race([running, giveUp()]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-    settled.abort();
-    wake.abort();
+  /** The runner kills a child at its deadline and at the signal, but waits for its death, which may not come. */
+  async #answerOrGiveUp<T>(running: Promise<T>, limitMs: number, signal: AbortSignal): Promise<T | "given-up"> {
+    const { clock } = this.#options;
+    const wake = new AbortController();
+    const settled = new AbortController();
+    const onAbort = (): void => {
+      wake.abort();
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    const giveUp = async (): Promise<"given-up"> => {
+      await clock.sleep(limitMs, { signal: wake.signal }).catch(() => undefined);
+      await clock.sleep(REAP_GRACE_MS, { signal: settled.signal }).catch(() => undefined);
+      return "given-up";
+    };
+    try {
+      return await Promise.race([running, giveUp()]);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      settled.abort();
+      wake.abort();
+    }
   }
 }
 
@@ -187,4 +183,30 @@ function noAnswer(doing: string, cause: SandboxError): SandboxError {
 /** The caller's signal as the error that reaches the caller. */
 export function throwIfAborted(signal: AbortSignal): void {
   if (signal.aborted) throw SandboxError.from(signal.reason);
+}
+
+/** The bytes of a stream, which is closed at the first one past the limit. Settles when it is closed. */
+async function countBytes(stream: Readable, limit: number): Promise<number> {
+  let bytes = 0;
+  await readAll(stream, (chunk) => {
+    bytes += chunk.length;
+    if (bytes > limit) stream.destroy();
+  });
+  return bytes;
+}
+
+/** The beginning of a stream that is read to its end. */
+async function collectText(stream: Readable, limit: number): Promise<string> {
+  let text = "";
+  await readAll(stream, (chunk) => {
+    if (text.length < limit) text += chunk.toString("utf8").slice(0, limit - text.length);
+  });
+  return text;
+}
+
+async function readAll(stream: Readable, onData: (chunk: Buffer) => void): Promise<void> {
+  stream.on("data", onData);
+  // A pipe that breaks ends like one that is closed.
+  stream.on("error", () => undefined);
+  if (!stream.closed) await new Promise<void>((resolve) => stream.once("close", resolve));
 }

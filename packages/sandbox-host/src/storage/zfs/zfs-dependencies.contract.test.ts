@@ -8,7 +8,7 @@ import { describe, expect, it } from "@jest/globals";
 import { createChildCommandRunner } from "@turnbox/core";
 import type { Head, Storage } from "../storage.ts";
 import { eventually } from "../suite/suite-fixture.suite.ts";
-import { createZfsStorage } from "./zfs-storage.ts";
+import { ZfsStorage } from "./zfs-storage.ts";
 
 const call = { signal: new AbortController().signal };
 const base = { name: "mini", digest: "ab12" };
@@ -26,7 +26,7 @@ async function createPlace() {
   const home = await realpath(await mkdtemp(join(tmpdir(), "turnbox-names-")));
   const pool = `tbxt${String(process.pid)}`;
   const create = (): Storage =>
-    createZfsStorage({
+    new ZfsStorage({
       runner,
       home,
       poolSizeBytes: 512 * 1024 ** 2,
@@ -168,7 +168,7 @@ describe("a zfs home with names of its own", () => {
     "refuses a pool of that name that belongs to another home",
     async () => {
       await using place = await createPlace();
-      const other = createZfsStorage({
+      const other = new ZfsStorage({
         runner,
         home: join(place.home, "other"),
         poolSizeBytes: 512 * 1024 ** 2,
@@ -180,9 +180,7 @@ describe("a zfs home with names of its own", () => {
       });
       await expect(other.destroyAll(call)).rejects.toMatchObject({ metadata: { pool: place.pool } });
       expect((await place.storage.inventory(call)).map(({ token }) => token)).toEqual(["t1"]);
-      expect(() => createZfsStorage({ runner, home: place.home, poolSizeBytes: 1, poolName: "a/b" })).toThrow(
-        "poolName",
-      );
+      expect(() => new ZfsStorage({ runner, home: place.home, poolSizeBytes: 1, poolName: "a/b" })).toThrow("poolName");
     },
     DEADLINE_MS,
   );

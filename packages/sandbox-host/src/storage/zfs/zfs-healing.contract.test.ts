@@ -5,14 +5,14 @@ import { describe, expect, it } from "@jest/globals";
 import type { Head, Storage } from "../storage.ts";
 import { eventually } from "../suite/suite-fixture.suite.ts";
 import { createPrivateCorner, type PrivateCorner } from "./private-daemon.suite.ts";
-import { createZfsStorage } from "./zfs-storage.ts";
+import { ZfsStorage } from "./zfs-storage.ts";
 
 const call = { signal: new AbortController().signal };
 const base = { name: "mini", digest: "ab12" };
 const DEADLINE_MS = 60_000;
 
 function createStorage(corner: PrivateCorner, home = corner.home): Storage {
-  return createZfsStorage({
+  return new ZfsStorage({
     runner: corner.runner,
     home,
     poolSizeBytes: 512 * 1024 ** 2,
@@ -46,7 +46,7 @@ async function datasetAt(corner: PrivateCorner, path: string): Promise<string> {
 
 describe("a mount that is lost while the daemon lives", () => {
   it(
-    "is told, and made good",
+    "is reported, and mounted again",
     async () => {
       await using place = await openCorner();
       const { corner, storage } = place;
@@ -63,7 +63,7 @@ describe("a mount that is lost while the daemon lives", () => {
   );
 
   it(
-    "holds up nobody else while somebody is still in it",
+    "does not hold up other mounts while a process is still in it",
     async () => {
       await using place = await openCorner();
       const { corner, storage } = place;
@@ -324,7 +324,7 @@ describe("zfs-fuse that dies", () => {
   );
 
   it(
-    "is told from one that hangs by a status that comes in time all the same",
+    "shows in a status that comes in time, as does one that hangs",
     async () => {
       await using place = await openCorner();
       const { corner, storage } = place;

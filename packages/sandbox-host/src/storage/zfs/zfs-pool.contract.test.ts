@@ -8,7 +8,7 @@ import { describe, expect, it } from "@jest/globals";
 import { createChildCommandRunner } from "@turnbox/core";
 import type { Storage } from "../storage.ts";
 import { poolOf, removePool } from "./remove-pool.suite.ts";
-import { createZfsStorage } from "./zfs-storage.ts";
+import { ZfsStorage } from "./zfs-storage.ts";
 
 const call = { signal: new AbortController().signal };
 const base = { name: "busybox", digest: "ab12" };
@@ -22,7 +22,7 @@ async function zfs(...args: readonly string[]): Promise<string> {
 
 async function createPlace() {
   const home = await realpath(await mkdtemp(join(tmpdir(), "turnbox-pool-")));
-  const create = (): Storage => createZfsStorage({ runner, home, poolSizeBytes: 512 * 1024 ** 2 });
+  const create = (): Storage => new ZfsStorage({ runner, home, poolSizeBytes: 512 * 1024 ** 2 });
   return {
     home,
     pool: poolOf(home),
@@ -183,7 +183,7 @@ describe("a zfs home", () => {
       await using place = await createOpened();
       const user = spawn("sleep", ["60"], { cwd: place.head.path, stdio: "ignore" });
       await once(user, "spawn");
-      const impatient = createZfsStorage({
+      const impatient = new ZfsStorage({
         runner,
         home: place.home,
         poolSizeBytes: 1,
@@ -215,7 +215,7 @@ describe("a zfs home", () => {
       await retried(() => exec("zpool", ["export", pool]));
       // The image comes to a home of another path, and so of another pool name.
       const moved = join(home, "moved");
-      const stranger = createZfsStorage({ runner, home: moved, poolSizeBytes: 512 * 1024 ** 2 });
+      const stranger = new ZfsStorage({ runner, home: moved, poolSizeBytes: 512 * 1024 ** 2 });
       await exec("mkdir", ["-p", join(moved, "pool")]);
       await exec("cp", ["--sparse=always", join(home, "pool", "pool.img"), join(moved, "pool", "pool.img")]);
       await expect(stranger.open(call)).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE" });

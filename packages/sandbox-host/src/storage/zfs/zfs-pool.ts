@@ -6,8 +6,8 @@ import type { Layout } from "./layout.ts";
 import type { Mounts } from "./mounts.ts";
 import type { ZfsCommand } from "./zfs-command.ts";
 
-/** What is known of a session's place without a look. */
-export interface SessionPlace {
+/** What is known of a session's dataset without a look. */
+export interface SessionDataset {
   /** The outer quota; 0 is no bound. Only this home's storage changes it. */
   readonly quotaBytes: number;
 }
@@ -18,7 +18,7 @@ export interface ResolvedOrigin {
   readonly referencedBytes: number | undefined;
 }
 
-/** Origins whose place in the pool was seen. Names are never used twice, so what is found there is what was meant. */
+/** Origins whose snapshot was seen in the pool. Names are never used twice, so what is found there is what was meant. */
 export interface KnownOrigins {
   find(origin: Origin): ResolvedOrigin | undefined;
   note(origin: Origin, resolved: ResolvedOrigin): void;
@@ -38,7 +38,7 @@ export interface ZfsPool extends ZfsTools {
   readonly datasets: Datasets;
   readonly flavor: Flavor;
   /** Sessions that were seen to be this home's, by token. */
-  readonly places: Map<string, SessionPlace>;
+  readonly sessionDatasets: Map<string, SessionDataset>;
   readonly origins: KnownOrigins;
   /** The size of the pool when it was opened. */
   readonly poolBytes: number;

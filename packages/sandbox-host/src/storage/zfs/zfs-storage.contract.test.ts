@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createChildCommandRunner } from "@turnbox/core";
 import { storageSuite } from "../storage.suite.ts";
 import { removePool } from "./remove-pool.suite.ts";
-import { createZfsStorage } from "./zfs-storage.ts";
+import { ZfsStorage } from "./zfs-storage.ts";
 
 const call = { signal: new AbortController().signal };
 
@@ -14,7 +14,7 @@ storageSuite(
     const home = await realpath(await mkdtemp(join(tmpdir(), "turnbox-zfs-")));
     const runner = createChildCommandRunner();
     const restarted = () =>
-      createZfsStorage({
+      new ZfsStorage({
         runner,
         home,
         poolSizeBytes: 2 * 1024 ** 3,

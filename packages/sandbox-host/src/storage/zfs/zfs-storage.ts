@@ -1,7 +1,26 @@
 import { access } from "node:fs/promises";
 import { type Clock, type CommandRunner, SandboxError, systemClock } from "@turnbox/core";
 import { KeyedMutex } from "../../async/keyed-mutex.ts";
-import type { BaseRef, Storage, StorageCall } from "../storage.ts";
+import type { JournalDirectory, JournalsSpec } from "../journals.ts";
+import type { PreparedSeal, Prewarm } from "../prewarm.ts";
+import type {
+  BaseInfo,
+  BaseRef,
+  Head,
+  HeadRef,
+  HeadSpec,
+  Marks,
+  SessionBound,
+  SessionInventory,
+  SessionPresence,
+  SessionSpec,
+  SnapshotInfo,
+  SnapshotRef,
+  Storage,
+  StorageCall,
+  StorageStatus,
+} from "../storage.ts";
+import type { Point, View } from "../views.ts";
 import { createBase, destroyBase, listBases } from "./bases.ts";
 import { boundSession } from "./bound-session.ts";
 import { changedPaths } from "./changed-paths.ts";
@@ -13,9 +32,9 @@ import { createHead, destroyHead, headBytes, mountHead, unmountHead } from "./he
 import { openJournals } from "./journals.ts";
 import { checkLayoutNames, type LayoutNames } from "./layout-names.ts";
 import { MOUNT_LOCK_PATH } from "./mount-lock.ts";
-import { createMounts } from "./mounts.ts";
+import { Mounts } from "./mounts.ts";
 import { openPool } from "./open-pool.ts";
-import { createPoolGate } from "./pool-gate.ts";
+import { createPoolGate, type PoolGate } from "./pool-gate.ts";
 import { destroyPool } from "./pool.ts";
 import { prepareHome } from "./prepare-home.ts";
 import {
@@ -27,12 +46,12 @@ import {
   usedBytes,
   usedBytesOfAll,
 } from "./sessions.ts";
-import { destroySnapshot, flush, listSnapshots, seal } from "./snapshots.ts";
+import { destroySnapshot, listSnapshots, prepareSeal, seal } from "./snapshots.ts";
 import { createStatusProbe } from "./status.ts";
 import { isUnchanged } from "./unchanged.ts";
 import { sweepViewSnapshots } from "./view-datasets.ts";
-import { createViews } from "./views.ts";
-import { createZfsCommand } from "./zfs-command.ts";
+import { createOpenViews, type OpenViews } from "./open-views.ts";
+import { ZfsCommand } from "./zfs-command.ts";
 import { UNDO_DEADLINE_MS, type ZfsLimits, type ZfsPool, type ZfsTools } from "./zfs-pool.ts";
 
 export interface ZfsStorageOptions extends LayoutNames {
@@ -59,106 +78,222 @@ const DEFAULT_LIMITS: ZfsLimits = {
   flushDeadlineMs: 30_000,
 };
 
+type Work<T> = (pool: ZfsPool, call: StorageCall) => Promise<T>;
+
 /** Sessions as clones in a ZFS pool of the home's own, on OpenZFS 2 or zfs-fuse 0.7. */
-export function createZfsStorage(options: ZfsStorageOptions): Storage {
-  checkLayoutNames(options);
-  const clock = options.clock ?? systemClock;
-  const zfs = createZfsCommand({
-    runner: options.runner,
-    clock,
-    deadlineMs: options.commandDeadlineMs ?? 20_000,
-    mountLockPath: MOUNT_LOCK_PATH,
-  });
-  const mounts = createMounts({ zfs, clock, mountTablePath: options.mountTablePath ?? "/proc/self/mountinfo" });
-  const tools: ZfsTools = { zfs, mounts, clock, limits: { ...DEFAULT_LIMITS, ...options.limits } };
-  const turns = new KeyedMutex();
-  const gate = createPoolGate(clock);
-  let pool: ZfsPool | undefined;
+export class ZfsStorage implements Storage {
+  readonly kind = "zfs";
+  readonly capabilities = { snapshots: "supported" } as const;
+  readonly prewarm: Prewarm = { prepareSeal: (head, call) => this.#prepareSeal(head, call) };
 
-  const opened = (): ZfsPool => {
-    if (pool === undefined) throw new SandboxError("STORAGE_UNAVAILABLE", "the storage is not open");
-    return pool;
-  };
-  type Work<T> = (pool: ZfsPool, call: StorageCall) => Promise<T>;
-  const look = async <T>(call: StorageCall, work: Work<T>): Promise<T> =>
-    await gate.run(call.signal, (signal) => work(opened(), { signal }));
-  const inTurn = <T>(key: string, call: StorageCall, work: Work<T>): Promise<T> =>
-    look(call, (r, inner) => turns.run(key, () => work(r, inner), inner.signal));
-  const ofSession = <T>(token: string, call: StorageCall, work: Work<T>): Promise<T> =>
-    inTurn(`session ${token}`, call, work);
-  const ofBase = <T>({ name, digest }: BaseRef, call: StorageCall, work: Work<T>): Promise<T> =>
-    inTurn(`base ${name}@${digest}`, call, work);
-  const views = createViews({ look, inTurnOf: ofSession });
-  const readStatus = createStatusProbe(() => ({ pool: opened(), gate: gate.state }));
+  readonly #options: ZfsStorageOptions;
+  readonly #tools: ZfsTools;
+  readonly #mutex = new KeyedMutex();
+  readonly #gate: PoolGate;
+  readonly #views: OpenViews;
+  readonly #readStatus: (signal: AbortSignal) => Promise<StorageStatus>;
+  /** Undefined until the storage is opened, and once it is destroyed. */
+  #pool: ZfsPool | undefined;
 
-  return {
-    kind: "zfs",
-    capabilities: { snapshots: "supported" },
-    open: ({ signal, onRemounted }) =>
-      turns.run(
-        "open",
-        async () => {
-          const layout = await prepareHome(options);
-          const { poolSizeBytes } = options;
-          const liveViews = views.live;
-          const opening = { tools, layout, poolSizeBytes, gate, liveViews, onRemounted };
-          const open = await openPool(opening, signal);
-          pool = open.pool;
-          gate.open();
-          return { remounted: open.remounted };
-        },
-        signal,
-      ),
-    status: async ({ signal }) => await readStatus(signal),
-    createBase: (base, fill, call) => ofBase(base, call, (r, c) => createBase(r, base, { ...c, fill })),
-    listBases: (call) => look(call, listBases),
-    destroyBase: (base, call) => ofBase(base, call, (r, c) => destroyBase(r, base, c)),
-    createSession: (spec, call) => ofSession(spec.token, call, (r, c) => createSession(r, spec, c)),
-    createHead: (spec, call) => ofSession(spec.token, call, (r, c) => createHead(r, spec, c)),
-    boundSession: (bound, call) => ofSession(bound.token, call, (r, c) => boundSession(r, bound, c)),
-    mountHead: (head, call) => ofSession(head.token, call, (r, c) => mountHead(r, head, c)),
-    unmountHead: (head, call) => ofSession(head.token, call, (r, c) => unmountHead(r, head, c)),
-    destroyHead: (head, call) => ofSession(head.token, call, (r, c) => destroyHead(r, head, c)),
-    destroySession: (token, call) => ofSession(token, call, (r, c) => destroySession(r, token, c)),
-    flushHead: (head, call) => look(call, (r, c) => flush(r, head, c.signal)),
-    seal: (head, name, marks, call) =>
-      ofSession(head.token, call, (r, c) => seal(r, head, { ...call, ...c, name, marks })),
-    listSnapshots: (token, call) => look(call, (r, c) => listSnapshots(r, token, c)),
-    destroySnapshot: (snapshot, call) => ofSession(snapshot.token, call, (r, c) => destroySnapshot(r, snapshot, c)),
-    shrinkSession: (token, call) => ofSession(token, call, (r, c) => shrinkSession(r, token, c)),
-    collectHeads: (keep, call) => ofSession(keep.token, call, (r, c) => collectHeads(r, keep, c)),
-    isUnchanged: (snapshot, since, call) =>
-      ofSession(snapshot.token, call, (r, c) => isUnchanged(r, snapshot, { ...call, ...c, since })),
-    openView: (point, call) => views.open(point, call),
-    changedPaths: (from, to, call) => ofSession(to.token, call, (r, c) => changedPaths(r, from, { ...c, to })),
-    markSession: (token, marks, call) => ofSession(token, call, (r, c) => markSession(r, token, { ...c, marks })),
-    usedBytes: (token, call) => look(call, (r, c) => usedBytes(r, token, c)),
-    headBytes: (head, call) => look(call, (r, c) => headBytes(r, head, c)),
-    usedBytesOfAll: (call) => look(call, usedBytesOfAll),
-    presence: (call) =>
-      look(call, async (r, c) => {
-        const names = await r.datasets.ownNames(r.layout.sessions, c.signal);
-        const sweep = look({ signal: AbortSignal.timeout(UNDO_DEADLINE_MS) }, (again, { signal }) =>
-          sweepViewSnapshots(again, { names, live: views.live, signal }),
-        );
-        // What is left is found by the next one.
-        sweep.catch(() => undefined);
-        return await joinSessions(r, names);
-      }),
-    inventory: (call) => look(call, inventory),
-    openJournals: (spec, call) => ofSession(spec.token, call, (r, c) => openJournals(r, spec, c)),
-    flush: (call) => look(call, flushAll),
-    destroyAll: ({ signal }) =>
-      turns.run(
-        "open",
-        async () => {
-          await gate.close();
-          pool = undefined;
-          await destroyAll(options, tools, signal);
-        },
-        signal,
-      ),
-  };
+  constructor(options: ZfsStorageOptions) {
+    checkLayoutNames(options);
+    const clock = options.clock ?? systemClock;
+    const zfs = new ZfsCommand({
+      runner: options.runner,
+      clock,
+      deadlineMs: options.commandDeadlineMs ?? 20_000,
+      mountLockPath: MOUNT_LOCK_PATH,
+    });
+    const mounts = new Mounts({ zfs, clock, mountTablePath: options.mountTablePath ?? "/proc/self/mountinfo" });
+    this.#options = options;
+    this.#tools = { zfs, mounts, clock, limits: { ...DEFAULT_LIMITS, ...options.limits } };
+    this.#gate = createPoolGate(clock);
+    this.#views = createOpenViews({
+      run: (call, work) => this.#run(call, work),
+      runForSession: (token, call, work) => this.#runForSession(token, call, work),
+    });
+    this.#readStatus = createStatusProbe(() => ({ pool: this.#opened(), gate: this.#gate.state }));
+  }
+
+  open({ signal, onRemounted }: Parameters<Storage["open"]>[0]): ReturnType<Storage["open"]> {
+    return this.#mutex.run(
+      "open",
+      async () => {
+        const layout = await prepareHome(this.#options);
+        const { poolSizeBytes } = this.#options;
+        const opening = { tools: this.#tools, layout, poolSizeBytes, gate: this.#gate, liveViews: this.#views.live };
+        const { pool, remounted } = await openPool({ ...opening, onRemounted }, signal);
+        this.#pool = pool;
+        this.#gate.open();
+        return { remounted };
+      },
+      signal,
+    );
+  }
+
+  async status({ signal }: StorageCall): Promise<StorageStatus> {
+    return await this.#readStatus(signal);
+  }
+
+  createBase(base: BaseRef, fill: (directory: string) => Promise<void>, call: StorageCall): Promise<BaseInfo> {
+    return this.#runForBase(base, call, (pool, inner) => createBase(pool, base, { ...inner, fill }));
+  }
+
+  listBases(call: StorageCall): Promise<readonly BaseInfo[]> {
+    return this.#run(call, listBases);
+  }
+
+  destroyBase(base: BaseRef, call: StorageCall): Promise<void> {
+    return this.#runForBase(base, call, (pool, inner) => destroyBase(pool, base, inner));
+  }
+
+  createSession(spec: SessionSpec, call: StorageCall): Promise<Head> {
+    return this.#runForSession(spec.token, call, (pool, inner) => createSession(pool, spec, inner));
+  }
+
+  createHead(spec: HeadSpec, call: StorageCall): Promise<Head> {
+    return this.#runForSession(spec.token, call, (pool, inner) => createHead(pool, spec, inner));
+  }
+
+  boundSession(bound: SessionBound, call: StorageCall): Promise<Head> {
+    return this.#runForSession(bound.token, call, (pool, inner) => boundSession(pool, bound, inner));
+  }
+
+  mountHead(head: HeadRef, call: StorageCall): Promise<Head> {
+    return this.#runForSession(head.token, call, (pool, inner) => mountHead(pool, head, inner));
+  }
+
+  unmountHead(head: HeadRef, call: StorageCall): Promise<void> {
+    return this.#runForSession(head.token, call, (pool, inner) => unmountHead(pool, head, inner));
+  }
+
+  destroyHead(head: HeadRef, call: StorageCall): Promise<void> {
+    return this.#runForSession(head.token, call, (pool, inner) => destroyHead(pool, head, inner));
+  }
+
+  destroySession(token: string, call: StorageCall): Promise<void> {
+    return this.#runForSession(token, call, (pool, inner) => destroySession(pool, token, inner));
+  }
+
+  shrinkSession(token: string, call: StorageCall): Promise<void> {
+    return this.#runForSession(token, call, (pool, inner) => shrinkSession(pool, token, inner));
+  }
+
+  collectHeads(keep: HeadRef, call: StorageCall): Promise<readonly HeadRef[]> {
+    return this.#runForSession(keep.token, call, (pool, inner) => collectHeads(pool, keep, inner));
+  }
+
+  seal(head: HeadRef, name: string, marks: Marks, call: StorageCall): Promise<void> {
+    return this.#runForSession(head.token, call, (pool, { signal }) =>
+      seal(pool, head, { name, marks, room: () => prepareSeal(pool, head, signal), signal }),
+    );
+  }
+
+  listSnapshots(token: string, call: StorageCall): Promise<readonly SnapshotInfo[]> {
+    return this.#run(call, (pool, inner) => listSnapshots(pool, token, inner));
+  }
+
+  destroySnapshot(snapshot: SnapshotRef, call: StorageCall): Promise<void> {
+    return this.#runForSession(snapshot.token, call, (pool, inner) => destroySnapshot(pool, snapshot, inner));
+  }
+
+  isUnchanged(snapshot: SnapshotRef, since: SnapshotRef, call: StorageCall): Promise<boolean> {
+    return this.#runForSession(snapshot.token, call, (pool, inner) => isUnchanged(pool, snapshot, { ...inner, since }));
+  }
+
+  openView(point: Point, call: StorageCall): Promise<View> {
+    return this.#views.open(point, call);
+  }
+
+  changedPaths(from: SnapshotRef, to: SnapshotRef, call: StorageCall): Promise<readonly string[] | null> {
+    return this.#runForSession(to.token, call, (pool, inner) => changedPaths(pool, from, { ...inner, to }));
+  }
+
+  markSession(token: string, marks: Marks, call: StorageCall): Promise<void> {
+    return this.#runForSession(token, call, (pool, inner) => markSession(pool, token, { ...inner, marks }));
+  }
+
+  usedBytes(token: string, call: StorageCall): Promise<number> {
+    return this.#run(call, (pool, inner) => usedBytes(pool, token, inner));
+  }
+
+  headBytes(head: HeadRef, call: StorageCall): Promise<number> {
+    return this.#run(call, (pool, inner) => headBytes(pool, head, inner));
+  }
+
+  usedBytesOfAll(call: StorageCall): Promise<ReadonlyMap<string, number>> {
+    return this.#run(call, usedBytesOfAll);
+  }
+
+  presence(call: StorageCall): Promise<readonly SessionPresence[]> {
+    return this.#run(call, async (pool, { signal }) => {
+      const names = await pool.datasets.ownNames(pool.layout.sessions, signal);
+      const sweep = this.#run({ signal: AbortSignal.timeout(UNDO_DEADLINE_MS) }, (again, inner) =>
+        sweepViewSnapshots(again, { names, live: this.#views.live, signal: inner.signal }),
+      );
+      // What is left is found by the next one.
+      sweep.catch(() => undefined);
+      return await joinSessions(pool, names);
+    });
+  }
+
+  inventory(call: StorageCall): Promise<readonly SessionInventory[]> {
+    return this.#run(call, inventory);
+  }
+
+  openJournals(spec: JournalsSpec, call: StorageCall): Promise<JournalDirectory> {
+    return this.#runForSession(spec.token, call, (pool, inner) => openJournals(pool, spec, inner));
+  }
+
+  flush(call: StorageCall): Promise<void> {
+    return this.#run(call, flushAll);
+  }
+
+  destroyAll({ signal }: StorageCall): Promise<void> {
+    return this.#mutex.run(
+      "open",
+      async () => {
+        await this.#gate.close();
+        this.#pool = undefined;
+        await destroyAll(this.#options, this.#tools, signal);
+      },
+      signal,
+    );
+  }
+
+  #prepareSeal(head: HeadRef, call: StorageCall): PreparedSeal {
+    const room = this.#run(call, (pool, { signal }) => prepareSeal(pool, head, signal));
+    room.catch(() => undefined);
+    return {
+      take: (name, marks, takeCall) =>
+        this.#runForSession(head.token, takeCall, (pool, { signal }) =>
+          seal(pool, head, { name, marks, room: () => room, signal }),
+        ),
+    };
+  }
+
+  #opened(): ZfsPool {
+    if (this.#pool === undefined) throw new SandboxError("STORAGE_UNAVAILABLE", "the storage is not open");
+    return this.#pool;
+  }
+
+  /** Every operation: fails while the pool is closed, and ends when it is closed under way. */
+  #run<T>(call: StorageCall, work: Work<T>): Promise<T> {
+    return this.#gate.run(call.signal, async (signal) => await work(this.#opened(), { signal }));
+  }
+
+  /** The same, one at a time for each session. */
+  #runForSession<T>(token: string, call: StorageCall, work: Work<T>): Promise<T> {
+    return this.#runKeyed(`session ${token}`, call, work);
+  }
+
+  #runForBase<T>({ name, digest }: BaseRef, call: StorageCall, work: Work<T>): Promise<T> {
+    return this.#runKeyed(`base ${name}@${digest}`, call, work);
+  }
+
+  #runKeyed<T>(key: string, call: StorageCall, work: Work<T>): Promise<T> {
+    return this.#run(call, (pool, inner) => this.#mutex.run(key, () => work(pool, inner), inner.signal));
+  }
 }
 
 /** The pool goes first: while anything of it is in use, all stays. */

@@ -23,7 +23,8 @@ import { HOST_SETTINGS } from "../../config.ts";
 import { createFakeNetwork } from "../../network/fake/fake-network.ts";
 import { createFakeMachine, createFakeRuntime } from "../../runtime/fake/fake-runtime.ts";
 import type { Session } from "../../session/session.ts";
-import type { Storage, View } from "../../storage/storage.ts";
+import type { Storage } from "../../storage/storage.ts";
+import type { View } from "../../storage/views.ts";
 import { createCompareInChild, type SizedChange } from "./compare-in-child.ts";
 import type { DiffRequest } from "./diff-snapshots.ts";
 

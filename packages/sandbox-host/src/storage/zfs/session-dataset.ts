@@ -1,19 +1,19 @@
-import type { SessionPlace, ZfsPool } from "./zfs-pool.ts";
+import type { SessionDataset, ZfsPool } from "./zfs-pool.ts";
 
 /**
- * The place of a session that is this home's, from memory where it was seen before; undefined where there is none. One
+ * The dataset of a session that is this home's, from memory where it was seen before; undefined where there is none. One
  * that has gone without this instance's doing shows when a command on it is refused.
  */
-export async function findPlace(
-  { datasets, layout, places }: ZfsPool,
+export async function findSessionDataset(
+  { datasets, layout, sessionDatasets }: ZfsPool,
   token: string,
   signal: AbortSignal,
-): Promise<SessionPlace | undefined> {
-  const known = places.get(token);
+): Promise<SessionDataset | undefined> {
+  const known = sessionDatasets.get(token);
   if (known !== undefined) return known;
-  const place = await datasets.find(layout.session(token), signal);
-  if (place !== undefined) places.set(token, { quotaBytes: place.quotaBytes });
-  return place;
+  const dataset = await datasets.find(layout.session(token), signal);
+  if (dataset !== undefined) sessionDatasets.set(token, { quotaBytes: dataset.quotaBytes });
+  return dataset;
 }
 
 /**
