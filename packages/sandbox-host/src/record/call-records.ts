@@ -125,7 +125,7 @@ export function liveHead(db: DatabaseSync, token: string): number {
 }
 
 /** Notes at what time of the clock a snapshot of a head was taken. */
-export function placeSnapshot(db: DatabaseSync, row: SnapshotRow, headGeneration: number): void {
+export function stampSnapshot(db: DatabaseSync, row: SnapshotRow, headGeneration: number): void {
   db.prepare("UPDATE snapshots SET head_generation = ?, sealed_tick = ? WHERE id = ?").run(
     headGeneration,
     tick(db),
@@ -138,7 +138,7 @@ export function placeSnapshot(db: DatabaseSync, row: SnapshotRow, headGeneration
 }
 
 /** Notes what the session's new head was made from; the snapshot itself may go later. */
-export function placeHead(db: DatabaseSync, { token, headGeneration, parentSnapshot }: StoredSession): void {
+export function noteHeadOrigin(db: DatabaseSync, { token, headGeneration, parentSnapshot }: StoredSession): void {
   const stored = db
     .prepare("SELECT row, head_generation, sealed_tick FROM snapshots WHERE id = ? AND token = ?")
     .get(parentSnapshot, token);

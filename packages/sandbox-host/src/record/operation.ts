@@ -7,8 +7,8 @@ import {
   forgetCall,
   forgetCalls,
   liveHead,
-  placeHead,
-  placeSnapshot,
+  noteHeadOrigin,
+  stampSnapshot,
 } from "./call-records.ts";
 import {
   dropEnvironment,
@@ -31,27 +31,15 @@ import type { HuskRow, IntentRow, ProcessRow, ReceiptRow, SessionRow, SnapshotRo
  */
 export type Durability = "full" | "normal" | "none";
 
-/**
- * What every call needs and a few pages answer, never with a disk flush, is `quick`: where nothing else is under way it is
- * done on the thread that asks, in a fraction of the time that the way to the other thread and back takes.
- */
-export type Pace = "quick" | "any";
-
 interface Operation<Input, Output> {
   readonly durability: Durability;
-  readonly pace: Pace;
   readonly run: (db: DatabaseSync, input: Input) => Output;
 }
 
 const operation = <Input, Output>(
   durability: Durability,
   run: (db: DatabaseSync, input: Input) => Output,
-): Operation<Input, Output> => ({ durability, run, pace: "any" });
-
-const quick = <Input, Output>(
-  durability: Exclude<Durability, "full">,
-  run: (db: DatabaseSync, input: Input) => Output,
-): Operation<Input, Output> => ({ durability, run, pace: "quick" });
+): Operation<Input, Output> => ({ durability, run });
 
 const parseRows = (rows: readonly Record<string, unknown>[]): readonly unknown[] =>
   rows.map((row) => JSON.parse(String(row["row"])) as unknown);
@@ -83,7 +71,7 @@ const putSnapshot = (db: DatabaseSync, row: SnapshotRow, headGeneration: number)
     row.name,
     JSON.stringify(row),
   );
-  placeSnapshot(db, row, headGeneration);
+  stampSnapshot(db, row, headGeneration);
 };
 
 /** What continued from it continues from its parent. */
@@ -156,7 +144,7 @@ export const operations = {
     const oldHead = liveHead(db, session.token);
     updateSession(db, session);
     if (input.snapshot !== undefined) putSnapshot(db, input.snapshot, oldHead);
-    if (session.headGeneration !== oldHead) placeHead(db, session);
+    if (session.headGeneration !== oldHead) noteHeadOrigin(db, session);
     if (input.calls === "doubt") doubtCalls(db, session.token);
     if (input.dropped !== undefined) dropSnapshot(db, input.session.token, input.dropped);
     if (input.receipt !== undefined) putReceipt(db, input.receipt);
@@ -170,7 +158,7 @@ export const operations = {
       if (input.receipt !== undefined) putReceipt(db, input.receipt);
     },
   ),
-  /** A session begins to stand ready, or to be handed over or removed. A power cut leaves none ready in any case. */
+  /** A session becomes warm, or is about to be handed over or removed. A power cut leaves none warm in any case. */
   noteReadiness: operation("normal", updateSession),
   /** A session that was made under another name becomes what its row says, and usable. */
   handOverSession: operation(
@@ -219,7 +207,7 @@ export const operations = {
         db.prepare("SELECT row FROM snapshots WHERE token = ? ORDER BY rowid").all(token),
       ) as readonly SnapshotRow[],
   ),
-  findSnapshot: quick("none", (db, id: string): SnapshotRow | null => {
+  findSnapshot: operation("none", (db, id: string): SnapshotRow | null => {
     const row = db.prepare("SELECT row FROM snapshots WHERE id = ?").get(id);
     return row === undefined ? null : (JSON.parse(String(row["row"])) as SnapshotRow);
   }),
@@ -240,7 +228,7 @@ export const operations = {
     (db, _: null): readonly IntentRow[] =>
       parseRows(db.prepare("SELECT row FROM intents").all()) as readonly IntentRow[],
   ),
-  findReceipt: quick("none", (db, input: { readonly scope: string; readonly key: string }): ReceiptRow | null => {
+  findReceipt: operation("none", (db, input: { readonly scope: string; readonly key: string }): ReceiptRow | null => {
     const row = db
       .prepare("SELECT payload_hash, result, at_ms FROM receipts WHERE scope = ? AND key = ?")
       .get(input.scope, input.key);
@@ -259,10 +247,10 @@ export const operations = {
   /** A request that was put down as begun had no effect: its key may come again. */
   dropReceipt: operation("normal", dropReceipt),
   /** The start of a call, which is on record before its effect; answers with the call of this id that there is already. */
-  beginCall: quick("normal", beginCall),
-  finishCall: quick("normal", finishCall),
+  beginCall: operation("normal", beginCall),
+  finishCall: operation("normal", finishCall),
   /** A call that was refused before it had any effect leaves no trace: the same id may come again. */
-  forgetCall: quick("normal", forgetCall),
+  forgetCall: operation("normal", forgetCall),
   findCall: operation("none", findCall),
   forgetCalls: operation("normal", forgetCalls),
   resultBytes: operation("none", resultBytes),
