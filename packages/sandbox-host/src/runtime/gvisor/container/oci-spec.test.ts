@@ -20,7 +20,10 @@ describe("the OCI spec of a container", () => {
     expect(process.capabilities).toEqual({ bounding: expected, effective: expected, permitted: expected });
     expect(process.noNewPrivileges).toBe(true);
     expect(process.user).toEqual({ uid: 0, gid: 0 });
-    expect(process.rlimits).toEqual([{ type: "RLIMIT_NOFILE", soft: 65_536, hard: 65_536 }]);
+    expect(process.rlimits[0]).toEqual({ type: "RLIMIT_NOFILE", soft: 65_536, hard: 65_536 });
+    expect(JSON.stringify(process.rlimits)).toContain(
+      '{"type":"RLIMIT_NPROC","soft":18446744073709551615,"hard":18446744073709551615}',
+    );
   });
 
   it("has namespaces of its own", () => {

@@ -13,7 +13,24 @@ export const CAPABILITIES = [
   "CAP_NET_BIND_SERVICE",
 ] as const;
 
-const RLIMITS = [{ type: "RLIMIT_NOFILE", soft: 65_536, hard: 65_536 }] as const;
+/** The largest number of 64 bits, which is none of JavaScript's; the declared types do not have `rawJSON` yet. */
+const UNLIMITED = (JSON as unknown as { readonly rawJSON: (text: string) => number }).rawJSON("18446744073709551615");
+
+/**
+ * A sentry has one set of limits for all processes that are started from outside, and a process that lowers its own lowers them
+ * for all. With each start it puts those of this list back, so all are named that a process can lower, with the sentry's own values.
+ */
+const RLIMITS = [
+  { type: "RLIMIT_NOFILE", soft: 65_536, hard: 65_536 },
+  { type: "RLIMIT_MEMLOCK", soft: 65_536, hard: 65_536 },
+  { type: "RLIMIT_MSGQUEUE", soft: 819_200, hard: 819_200 },
+  { type: "RLIMIT_STACK", soft: 8 * 1024 ** 2, hard: UNLIMITED },
+  ...["AS", "CORE", "CPU", "DATA", "FSIZE", "LOCKS", "NPROC", "RSS"].map((name) => ({
+    type: `RLIMIT_${name}`,
+    soft: UNLIMITED,
+    hard: UNLIMITED,
+  })),
+];
 
 /** Where the runtime's own static program is found inside. It lies on the tmpfs `/run`, outside of the session's files. */
 export const INIT_MOUNT = "/run/turnbox";

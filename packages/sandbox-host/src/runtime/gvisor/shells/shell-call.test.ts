@@ -22,6 +22,12 @@ describe("a call that a waiting shell can take", () => {
     expect(parseShellCall(spec(["bash", "-c", "é".repeat(8193)]))).toBeUndefined();
   });
 
+  it("is evaluated in a shell below if it sets limits, and in the shell itself otherwise", () => {
+    const told = (script: string) => scriptFor({ ...CALL, script }, { env: ENV, greeting: "g" });
+    expect(told("ulimit -v 1000; make")).toContain(';(eval "$BASH_EXECUTION_STRING")');
+    expect(told("echo hi")).toContain(';eval "$BASH_EXECUTION_STRING"');
+  });
+
   it("is one block of plain characters where it fits", () => {
     const text = scriptFor({ ...CALL, script: "echo 'a'" }, { env: ENV, greeting: "g" }) ?? "";
     expect(text).toMatch(/^BASH_EXECUTION_STRING='echo '\\''a'\\''';cd [ -~]*$/);

@@ -22,6 +22,9 @@ const read = (bytes: number): string => `read -r -N ${bytes} BASH_EXECUTION_STRI
 /** Bytes, not characters; the locale takes its time to change and to come back. */
 const readBytes = (text: string): string => `LC_ALL=C ${read(Buffer.byteLength(text))}`;
 const RUN = 'eval "$BASH_EXECUTION_STRING"';
+/** Limits of a shell that waited are those of others that wait, too, and of a shell below it its own. */
+const RUN_BELOW = `(${RUN})`;
+const SETS_LIMITS = /\bulimit\b/;
 
 /** Variables that a shell acts upon when it starts, or that decide which shell it is. */
 const READ_AT_START =
@@ -63,7 +66,7 @@ export function scriptFor(
     "SECONDS=0",
     `printf %s ${greeting}`,
     ...becomeProgram(call),
-    RUN,
+    SETS_LIMITS.test(call.script) ? RUN_BELOW : RUN,
   ].join(";");
   return inOneRead(prepare, call.script) ?? inThreeReads(prepare, call.script);
 }
