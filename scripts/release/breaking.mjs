@@ -8,6 +8,8 @@ export const tagOf = (version) => `v${version}`;
 /**
  * What the comparison of the protocol with the last release means: `findings` is what `buf breaking` printed, empty if it
  * objects to nothing. Without a release there is nothing to compare with.
+ *
+ * @param {{ version: string, last?: string | undefined, findings?: string }} comparison
  */
 export function judgeBreaking({ version, last, findings = "" }) {
   if (last === undefined) return { fails: false, text: "protocol: no tag of an earlier release to compare with" };

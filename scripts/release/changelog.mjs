@@ -1,6 +1,11 @@
 const UNRELEASED = "## [Unreleased]";
 
-/** The section below a heading, without it; undefined if there is no such heading. */
+/**
+ * The section below a heading, without it; undefined if there is no such heading.
+ *
+ * @param {string} text
+ * @param {string} heading
+ */
 function sectionOf(text, heading) {
   const lines = text.split("\n");
   const from = lines.findIndex((line) => line === heading || line.startsWith(`${heading} `));
@@ -12,7 +17,11 @@ function sectionOf(text, heading) {
     .trim();
 }
 
-/** What CHANGELOG.md says of what is not released yet. Throws if that is nothing, or has no group of Keep a Changelog. */
+/**
+ * What CHANGELOG.md says of what is not released yet. Throws if that is nothing, or has no group of Keep a Changelog.
+ *
+ * @param {string} text
+ */
 export function notesOf(text) {
   const notes = sectionOf(text, UNRELEASED);
   if (notes === undefined) throw new Error(`CHANGELOG.md has no heading ${UNRELEASED}`);
@@ -21,7 +30,12 @@ export function notesOf(text) {
   return notes;
 }
 
-/** CHANGELOG.md with what was not released under the heading of a version, and an empty section for what comes next. */
+/**
+ * CHANGELOG.md with what was not released under the heading of a version, and an empty section for what comes next.
+ *
+ * @param {string} text
+ * @param {{ version: string, date: string }} release
+ */
 export function withRelease(text, { version, date }) {
   if (sectionOf(text, `## [${version}]`) !== undefined) throw new Error(`CHANGELOG.md has ${version} already`);
   return text.replace(`${UNRELEASED}\n`, `${UNRELEASED}\n\n## [${version}] - ${date}\n`);

@@ -7,6 +7,7 @@ import { composeRecovery } from "./compose-recovery.ts";
 import { composeSessions, type SessionParts } from "./compose-sessions.ts";
 import { composeTools } from "./compose-tools.ts";
 import { composeTurns } from "./compose-turns.ts";
+import type { Cordon } from "./cordon/cordon.ts";
 import type { Fence } from "./cordon/fence.ts";
 import { readHostStats } from "./health/stats.ts";
 import type { HostOptions } from "./compose-options.ts";
@@ -25,6 +26,7 @@ import type { WarmPool } from "./warm/pool.ts";
 /** The use cases of a host. Each service, and what measures them, says by itself what it needs of it. */
 export type Host = ServiceParts &
   GaugedParts & {
+    readonly cordon: Cordon;
     readonly fence: Fence;
     readonly records: Records;
     readonly registry: Registry;

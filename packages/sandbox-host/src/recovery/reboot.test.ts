@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { SandboxError } from "@turnbox/core";
+import { createLog, SandboxError } from "@turnbox/core";
 import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
 import type { Session } from "../session/session.ts";
 import { freezeSessions } from "./shutdown.ts";
@@ -69,7 +69,8 @@ describe("a boot of the machine", () => {
   it("cannot follow a clean stop where a sandbox runs on", async () => {
     const { test } = await startWithCall();
     await using _test = test;
-    const { registry, log } = test.host;
+    const { registry } = test.host;
+    const log = createLog({ name: "test", level: "silent", to: "stderr" });
     const pause = () => Promise.reject(new SandboxError("RUNTIME_UNAVAILABLE", "no answer"));
     expect(await freezeSessions({ registry, log, runtime: { ...test.runtime, pause } })).toBe("some_run");
     expect(await freezeSessions({ registry, log, runtime: test.runtime })).toBe("all_frozen");

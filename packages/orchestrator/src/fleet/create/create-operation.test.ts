@@ -40,7 +40,7 @@ const create = (fleet: FakeFleet, changes: Partial<CreateSandboxRequest> = {}) =
   fleet.control.createSandbox({ ...REQUEST, ...changes }, CALL);
 
 /** A first candidate that refuses one create, so that the create goes on to the next one. */
-const refusing = (): FakeFleetOptions["hosts"] => {
+const refusing = (): NonNullable<FakeFleetOptions["hosts"]> => {
   const refusals = [new SandboxError("MAX_SESSIONS_REACHED", "full")];
   const before = async (operation: string): Promise<void> => {
     await Promise.resolve();
