@@ -1,4 +1,4 @@
-# Becomes the command at the end of its arguments, in a mount namespace of its own. The owner is src/runtime/gvisor/boot-launcher.ts.
+# Becomes the command at the end of its arguments, in a mount namespace of its own. The owner is src/runtime/gvisor/container/boot-launcher.ts.
 #
 # It leaves the mount namespace (CLONE_NEWNS) and lets no mount get back (MS_REC | MS_SLAVE). It opens the session's root and the
 # directories in it that are mounted by name, one component at a time from held descriptors and without following links. It makes

@@ -1,7 +1,7 @@
 # Prints the markers of the records whose process is alive. A process that was started from outside has no parent, which tells it from
 # all that it started; it carries its marker or, having cleared its environment, is known by its pid. `records` are words
 # `marker:pid`, `variable` is the name of the marker variable; the input is that of list-tree.awk. The owner is
-# src/runtime/gvisor/process-tree.ts.
+# src/runtime/gvisor/exec/process-tree.ts.
 BEGIN { count = split(records, word, " "); for (i = 1; i <= count; i++) { split(word[i], part, ":"); leader[part[1]] = part[2] } }
 /^\/proc\/[0-9]+\/environ: / {
   value = substr($0, index($0, ": ") + 2)

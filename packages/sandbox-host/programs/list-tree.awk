@@ -1,7 +1,7 @@
 # Prints `pid:start-time` of every process of a tree: those that carry the marker, are in the leader's group or were known before, and
 # all descendants of those, because a child may have cleared its environment and left the group. Zombies have ended, and PID 1 is the
 # runtime's own. Input: `strings -f` of all environments, then all `/proc/<pid>/stat`. `marker` is a variable with its value, `leader`
-# a pid or 0, `known` what an earlier run has printed. The owner is src/runtime/gvisor/process-tree.ts.
+# a pid or 0, `known` what an earlier run has printed. The owner is src/runtime/gvisor/exec/process-tree.ts.
 BEGIN { count = split(known, word, " "); for (i = 1; i <= count; i++) { split(word[i], part, ":"); seen[part[1]] = part[2] } }
 /^\/proc\/[0-9]+\/environ: / {
   if (substr($0, index($0, ": ") + 2) == marker) { split($0, part, "/"); hit[part[3]] = 1 }

@@ -1,5 +1,5 @@
 # Looks at and ends the processes of executions, from inside the container. A template may have nothing, so the busybox that the
-# runtime brings runs it. The owner is src/runtime/gvisor/process-tree.ts.
+# runtime brings runs it. The owner is src/runtime/gvisor/exec/process-tree.ts.
 #
 # $1 is that busybox, $2 the marker variable, $3 the awk program to look with, $4 what to do. Of find-leaders, $5 are the records. Of
 # all others, $5 is the marker of a tree, $6 the leader or 0, $7 what is known of the tree; $8 is the signal to send.

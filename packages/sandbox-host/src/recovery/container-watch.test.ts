@@ -1,4 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
+import { aroundMethods } from "@turnbox/core";
 import { CALL, createRig, type Rig, until } from "../session/rig.suite.ts";
 import type { Session } from "../session/session.ts";
 import { watchContainers } from "./container-watch.ts";
@@ -98,11 +99,10 @@ describe("watchContainers", () => {
     await using rig = await createRig();
     const [session, container] = await booted(rig);
     let failures = 2;
-    const stop: Rig["runtime"]["stop"] = async (id, call) => {
+    const containers = aroundMethods(rig.containers, ["lose"], async (_method, work) => {
       if (failures-- > 0) throw new Error("busy");
-      await rig.runtime.stop(id, call);
-    };
-    const containers = { ...rig.containers, lose: failing(rig, stop) };
+      await work();
+    });
     const stopWatch = new AbortController();
     const work = watchContainers({ ...rig, containers }, { intervalMs: INTERVAL_MS, signal: stopWatch.signal });
     rig.runtime.crash(container, "lost");
@@ -113,11 +113,3 @@ describe("watchContainers", () => {
     expect(rig.logged.filter(({ msg }) => msg === "a dead sandbox could not be taken away")).toHaveLength(2);
   });
 });
-
-/** A `lose` whose first step can fail. */
-function failing(rig: Rig, stop: Rig["runtime"]["stop"]): Rig["containers"]["lose"] {
-  return async (session, id, call) => {
-    await stop(id, call);
-    await rig.containers.lose(session, id, call);
-  };
-}
