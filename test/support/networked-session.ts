@@ -1,5 +1,4 @@
 import { execFileSync } from "node:child_process";
-import { once } from "node:events";
 import { connect } from "node:net";
 import { createNetworkNames, type NetworkNames } from "../../packages/sandbox-host/src/network/netns/names.ts";
 import type { Json, TestHost } from "./host.ts";
@@ -40,8 +39,10 @@ export async function reachFromMachine(addresses: readonly string[], port = 80):
   await Promise.all(
     addresses.map(async (address) => {
       const socket = connect({ host: address, port });
-      await Promise.race([once(socket, "connect"), once(socket, "error")]).catch(() => undefined);
-      socket.destroy();
+      socket.on("error", () => undefined);
+      // To the end of both sides, so that no packet of it comes later.
+      socket.resume().end();
+      await new Promise((resolve) => socket.once("close", resolve));
     }),
   );
 }
