@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { createRig, type Rig } from "../session/rig.suite.ts";
 import type { Session } from "../session/session.ts";
 import type { Marks } from "../storage/storage.ts";
-import { createDeferredMarks, type DeferredMarks } from "./deferred-marks.ts";
+import { DeferredMarks } from "./deferred-marks.ts";
 
 interface Desk extends AsyncDisposable {
   readonly rig: Rig;
@@ -23,7 +23,7 @@ async function createDesk(): Promise<Desk> {
     busy -= 1;
     written.push([token, marks]);
   };
-  const marks = createDeferredMarks({ ...rig, storage: { markSession } });
+  const marks = new DeferredMarks({ ...rig, storage: { markSession } });
   const hand = async (): Promise<Session> => {
     const session = await rig.add();
     const { row } = session;

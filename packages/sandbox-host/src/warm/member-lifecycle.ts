@@ -25,31 +25,8 @@ export type ReceiptOf = (row: SessionRow) => ReceiptRow | undefined;
 export interface WantedSession {
   readonly blueprint: Blueprint;
   readonly receiptOf: ReceiptOf;
-  /** Whether what stood ready may still be used. */
+  /** Whether the member may still be used. */
   readonly isWanted: () => boolean;
-}
-
-/** The life of one session that stands ready: how it comes to be, and what becomes of it. */
-export interface MemberLifecycle {
-  /** Makes one, ready and on record as such when it answers. Where it fails, nothing of it is left. */
-  make(base: BaseRef, kind: WarmKind, call: Call): Promise<WarmMember>;
-  /**
-   * Looks at one that an earlier service left, thaws it and gives it a shell, as ready as a new one. `stale` where it is not
-   * what this service would make, or not whole; it is to be dropped then.
-   */
-  takeUp(member: WarmMember, call: Call): Promise<"ready" | "stale">;
-  isAlive(member: WarmMember, call: Call): Promise<boolean>;
-  /** Has a shell wait in it, however long nobody asked for one. */
-  keepShell(member: WarmMember, call: Call): Promise<void>;
-  /**
-   * Makes it into the session, usable with one commit. Before anything is done to it, it is off the record of those that are
-   * ready: a crash before the commit has it removed. Undefined where it could not be given what the session wants, or
-   * `isWanted` says no before the commit; it is to be dropped then, and where this throws.
-   */
-  become(member: WarmMember, wanted: WantedSession, call: Call): Promise<SessionRow | undefined>;
-  /** Freezes it, for the next service. */
-  freeze(member: WarmMember, call: Call): Promise<void>;
-  drop(member: WarmMember, call: Call): Promise<void>;
 }
 
 export interface MemberLifecycleParts {
@@ -72,39 +49,112 @@ export interface MemberLifecycleParts {
   readonly log: Logger;
 }
 
-export function createMemberLifecycle(deps: MemberLifecycleParts): MemberLifecycle {
-  const { records, runtime, network, storage, maker, bootId, crashPoint, log } = deps;
-  const { quotaBytes, limits } = deps.defaults;
+const DROP_TIMEOUT_MS = 15_000;
 
-  const note = async (member: WarmMember, phase: SessionRow["phase"]): Promise<WarmMember> => {
+/** The life of one warm session: how it is made, taken up after a restart, handed over, and dropped. */
+export class MemberLifecycle {
+  readonly #parts: MemberLifecycleParts;
+
+  constructor(parts: MemberLifecycleParts) {
+    this.#parts = parts;
+  }
+
+  /** Makes a member, ready and on record as such when this returns. If it fails, nothing of it is left. */
+  async make(base: BaseRef, kind: WarmKind, call: Call): Promise<WarmMember> {
+    const { maker, containers, records, defaults, bootId, log } = this.#parts;
+    const { quotaBytes, limits } = defaults;
+    const made = await maker.make({ ...warmBlueprint(base, kind), quotaBytes, limits }, call);
+    const member = { ...made, container: containers.newId() };
+    try {
+      // On record before the boot, so that a container that a start finds has an owner.
+      await records.call("commitSessions", { sessions: [member] });
+      await this.#boot(member, call);
+      await this.keepShell(member, call);
+      if (!(await this.isAlive(member, call))) {
+        throw new SandboxError("SANDBOX_LOST", "the sandbox died when it was made");
+      }
+      return await this.#note(member, { kind: "creating", readyIn: bootId });
+    } catch (thrown) {
+      await this.drop(member, { signal: AbortSignal.timeout(DROP_TIMEOUT_MS) }).catch((err: unknown) => {
+        log.warn({ err, token: member.token }, "half-made warm session not removed, the next start removes it");
+      });
+      throw thrown;
+    }
+  }
+
+  /**
+   * Checks a member that an earlier service left, thaws it and gives it a shell, so that it is as ready as a new one. Returns
+   * `stale` if it is not what this service would make, or not whole; it is to be dropped then.
+   */
+  async takeUp(member: WarmMember, call: Call): Promise<"ready" | "stale"> {
+    if (!(await this.#isWhole(member, call))) return "stale";
+    await this.#parts.runtime.quiesce(member.container, call);
+    await this.keepShell(member, call);
+    return (await this.isAlive(member, call)) ? "ready" : "stale";
+  }
+
+  /** Asks the cheap question: each container was examined once before its member became ready. */
+  async isAlive({ container }: WarmMember, call: Call): Promise<boolean> {
+    return (await this.#parts.runtime.findDead([container], call)).length === 0;
+  }
+
+  /** Keeps a shell waiting in it, however long no create comes. */
+  async keepShell({ container }: WarmMember, call: Call): Promise<void> {
+    await this.#parts.runtime.prewarm?.anticipate(container, this.#parts.prewarmSpec, call);
+  }
+
+  /**
+   * Makes it into the session, usable with one commit. Before anything is done to it, it is taken off the record of those
+   * that are ready: after a crash before the commit, the start removes it. Returns undefined if it could not be given what
+   * the session wants, or if `isWanted` says no before the commit; it is to be dropped then, and if this throws.
+   */
+  async handOver(member: WarmMember, wanted: WantedSession, call: Call): Promise<SessionRow | undefined> {
+    const { maker, registry, containers, crashPoint, log } = this.#parts;
+    const bound = await this.#bind(member, wanted.blueprint, call).catch((err: unknown) => {
+      log.warn({ err, token: member.token }, "warm session could not be made into the wanted one");
+      return undefined;
+    });
+    if (bound === undefined || !wanted.isWanted()) return undefined;
+    const made = await maker.handOver(bound, wanted.blueprint, wanted.receiptOf);
+    const session = registry.find(made.id);
+    if (session !== undefined) containers.adopt(session, member.container);
+    await crashPoint("handover.committed");
+    return made;
+  }
+
+  /** Freezes it, for the next service. */
+  async freeze({ container }: WarmMember, call: Call): Promise<void> {
+    await this.#parts.runtime.pause(container, call);
+  }
+
+  async drop(member: WarmMember, call: Call): Promise<void> {
+    await this.#claim(member);
+    await this.#parts.runtime.stop(member.container, call);
+    await this.#parts.maker.discard(member);
+  }
+
+  async #note(member: WarmMember, phase: SessionRow["phase"]): Promise<WarmMember> {
     const noted = { ...member, phase };
-    await records.call("noteReadiness", noted);
+    await this.#parts.records.call("noteReadiness", noted);
     return noted;
-  };
-  const claim = async (member: WarmMember): Promise<void> => {
-    await note(member, { kind: "creating" });
-  };
-  const drop = async (member: WarmMember, call: Call): Promise<void> => {
-    await claim(member);
-    await runtime.stop(member.container, call);
-    await maker.discard(member);
-  };
-  const keepShell = async ({ container }: WarmMember, call: Call): Promise<void> => {
-    await runtime.prewarm?.anticipate(container, deps.prewarmSpec, call);
-  };
-  // The second look at a container is the cheap one: each is looked at once before it is ready.
-  const isAlive = async ({ container }: WarmMember, call: Call): Promise<boolean> =>
-    (await runtime.findDead([container], call)).length === 0;
-  const boot = async (member: WarmMember, call: Call): Promise<void> => {
-    const session = createSession(member, deps);
+  }
+
+  async #claim(member: WarmMember): Promise<void> {
+    await this.#note(member, { kind: "creating" });
+  }
+
+  async #boot(member: WarmMember, call: Call): Promise<void> {
+    const session = createSession(member, this.#parts);
     const attached = kindOf(member) === "networked" ? ({ network: "always" } as const) : {};
-    await deps.containers.boot(session, { head: session.head, id: member.container, ...attached }, call);
-  };
+    await this.#parts.containers.boot(session, { head: session.head, id: member.container, ...attached }, call);
+  }
+
   /** Whether it is what this service would make now, and the machine still has all of it. Thaws it. */
-  const isWhole = async (member: WarmMember, call: Call): Promise<boolean> => {
+  async #isWhole(member: WarmMember, call: Call): Promise<boolean> {
+    const { storage, runtime, network, templates, defaults } = this.#parts;
     const { base, container, token, headGeneration: generation } = member;
-    if (member.quotaBytes !== quotaBytes || !isSameLimits(member.limits, limits)) return false;
-    if ((await deps.templates.resolve(base.name, call)).digest !== base.digest) return false;
+    if (member.quotaBytes !== defaults.quotaBytes || !isSameLimits(member.limits, defaults.limits)) return false;
+    if ((await templates.resolve(base.name, call)).digest !== base.digest) return false;
     await storage.mountHead({ token, generation }, call);
     if ((await runtime.liveness(container, call)) === "paused") await runtime.resume(container, call);
     if ((await runtime.liveness(container, call)) !== "running") return false;
@@ -112,10 +162,12 @@ export function createMemberLifecycle(deps: MemberLifecycleParts): MemberLifecyc
     if (!network.isAttached(container)) return false;
     await network.update(container, DENY_ALL, call);
     return true;
-  };
-  /** Gives it what a session wants and what was decided when it was made: limits, network, bound of files. */
-  const bind = async (member: WarmMember, wanted: Blueprint, call: Call): Promise<WarmMember> => {
-    await claim(member);
+  }
+
+  /** Gives it what the session wants and what was decided when it was made: limits, network, bound of files. */
+  async #bind(member: WarmMember, wanted: Blueprint, call: Call): Promise<WarmMember> {
+    const { runtime, network, storage, crashPoint } = this.#parts;
+    await this.#claim(member);
     await crashPoint("handover.claimed");
     const { container, token } = member;
     if (!isSameLimits(wanted.limits, member.limits)) await runtime.limit(container, wanted.limits, call);
@@ -123,56 +175,10 @@ export function createMemberLifecycle(deps: MemberLifecycleParts): MemberLifecyc
       if (!network.isAttached(container)) throw new SandboxError("SANDBOX_LOST", "the sandbox has lost its network");
       await network.update(container, wanted.networkPolicy ?? DENY_ALL, call);
     }
-    const isBoundSo = wanted.quotaBytes === member.quotaBytes;
+    const isBound = wanted.quotaBytes === member.quotaBytes;
     const quota = wanted.quotaBytes === null ? {} : { quotaBytes: wanted.quotaBytes };
-    const head = isBoundSo ? member : await storage.boundSession({ token, origin: wanted.origin, ...quota }, call);
+    const head = isBound ? member : await storage.boundSession({ token, origin: wanted.origin, ...quota }, call);
     await crashPoint("handover.bound");
     return { ...member, refquotaBytes: head.refquotaBytes ?? null };
-  };
-
-  return {
-    make: async (base, kind, call) => {
-      const made = await maker.make({ ...warmBlueprint(base, kind), quotaBytes, limits }, call);
-      const member = { ...made, container: deps.containers.newId() };
-      try {
-        // On record before the boot, as always: whoever finds the container knows whose it is.
-        await records.call("commitSessions", { sessions: [member] });
-        await boot(member, call);
-        await keepShell(member, call);
-        if (!(await isAlive(member, call))) throw new SandboxError("SANDBOX_LOST", "the sandbox died when it was made");
-        return await note(member, { kind: "creating", readyIn: bootId });
-      } catch (thrown) {
-        await drop(member, { signal: AbortSignal.timeout(DROP_TIMEOUT_MS) }).catch((err: unknown) => {
-          log.warn({ err, token: member.token }, "a session that was being made ready goes at the next start");
-        });
-        throw thrown;
-      }
-    },
-    takeUp: async (member, call) => {
-      if (!(await isWhole(member, call))) return "stale";
-      await runtime.quiesce(member.container, call);
-      await keepShell(member, call);
-      return (await isAlive(member, call)) ? "ready" : "stale";
-    },
-    isAlive,
-    keepShell,
-    become: async (member, wanted, call) => {
-      const bound = await bind(member, wanted.blueprint, call).catch((err: unknown) => {
-        log.warn({ err, token: member.token }, "a warm session could not become the one that was wanted");
-        return undefined;
-      });
-      if (bound === undefined || !wanted.isWanted()) return undefined;
-      const made = await maker.handOver(bound, wanted.blueprint, wanted.receiptOf);
-      const session = deps.registry.find(made.id);
-      if (session !== undefined) deps.containers.adopt(session, member.container);
-      await crashPoint("handover.committed");
-      return made;
-    },
-    freeze: async ({ container }, call) => {
-      await runtime.pause(container, call);
-    },
-    drop,
-  };
+  }
 }
-
-const DROP_TIMEOUT_MS = 15_000;

@@ -1,67 +1,25 @@
 import type { Clock } from "@turnbox/core";
+import type { Logger } from "pino";
 import { inParallel } from "../async/in-parallel.ts";
 import type { Blueprint } from "../lifecycle/make.ts";
 import type { SessionRow } from "../record/row.ts";
 import type { BaseRef, Storage } from "../storage/storage.ts";
-import { createDeferredMarks } from "./deferred-marks.ts";
-import { createMemberLifecycle, type MemberLifecycleParts, type ReceiptOf } from "./member-lifecycle.ts";
+import { DeferredMarks } from "./deferred-marks.ts";
+import { Demand, keyOf } from "./demand.ts";
+import { MemberLifecycle, type MemberLifecycleParts, type ReceiptOf } from "./member-lifecycle.ts";
 import { isOf, kindFor, kindOf, WARM_KINDS, type WarmKind, type WarmMember } from "./member.ts";
+import { ReadyMembers } from "./ready-members.ts";
 
 export interface WarmPoolOptions {
-  /** How many of each kind stand ready for each template that is in use; 0 makes none. */
+  /** How many of each kind are kept ready for each template that is in use; 0 makes none. */
   readonly sizes: Readonly<Record<WarmKind, number>>;
-  /** How long the pool waits after a create before it makes another one: creates of a burst are not held up by it. */
+  /** How long the pool waits after a create before it makes another one, so that it does not slow a burst of creates. */
   readonly refillDelayMs: number;
   /** Most that are made in a second. */
   readonly refillPerSecond: number;
   /** Those that an earlier service left ready. */
   readonly left: readonly WarmMember[];
 }
-
-/**
- * Sessions that stand ready before anybody asks for them: files cloned, container booted, shells waiting. They have no
- * name, no tenant and have run nothing of anybody's; a create gives one its name and all that it asked for. On record
- * they are sessions that are being made and ready: a restart takes those up again that nobody has begun to use, and the
- * others away.
- */
-export interface WarmPool extends AsyncDisposable {
-  /** Makes no more, and leaves those that are ready as they are: what a crash does. */
-  abandon(): Promise<void>;
-  /**
-   * Makes one of them into this session, usable with one commit. Undefined where none is ready, or the one that was could
-   * not be given what the session wants: it goes then.
-   */
-  provide(wanted: Blueprint, receiptOf: ReceiptOf, call: Call): Promise<SessionRow | undefined>;
-  /** Says that sessions of this template will be asked for. */
-  expect(base: BaseRef): void;
-  /** Ends those of a template, or all: they stand on files that are to go, or have gone. */
-  release(base?: BaseRef): Promise<void>;
-  stats(): WarmStats;
-  /** Leaves those that are ready frozen, for the next service. */
-  [Symbol.asyncDispose](): Promise<void>;
-}
-
-interface Call {
-  readonly signal: AbortSignal;
-}
-
-export interface WarmStats {
-  readonly ready: number;
-  readonly hits: number;
-  readonly misses: number;
-}
-
-/** Templates beyond these, the longest unused first, have none standing ready. */
-const MAX_TEMPLATES = 4;
-const MAKE_TIMEOUT_MS = 60_000;
-const DROP_TIMEOUT_MS = 15_000;
-const FREEZE_TIMEOUT_MS = 3_000;
-const RETRY_MS = 10_000;
-/** How often a full pool looks whether there is still room for it. */
-const LOOK_MS = 10_000;
-const MS_PER_SECOND = 1000;
-/** How many that an earlier service left are looked at at once. */
-const LANES = 4;
 
 export interface WarmPoolParts extends MemberLifecycleParts {
   readonly storage: Pick<Storage, "mountHead" | "boundSession" | "markSession">;
@@ -70,218 +28,227 @@ export interface WarmPoolParts extends MemberLifecycleParts {
   readonly clock: Clock;
 }
 
-export function createWarmPool(deps: WarmPoolParts, options: WarmPoolOptions): WarmPool {
-  const { clock, log } = deps;
-  const { sizes } = options;
-  const members = createMemberLifecycle(deps);
-  const marks = createDeferredMarks(deps);
-  let ready: readonly WarmMember[] = [];
-  /** In the order of their last use. */
-  const wanted = new Map<string, BaseRef>();
-  const stop = new AbortController();
-  const isOver = (): boolean => stop.signal.aborted;
-  const isOff = WARM_KINDS.every((kind) => sizes[kind] === 0);
-  let wake = (): void => undefined;
-  /** Until then none is made, because of a create. Creates that follow do not put it off further. */
-  let notBeforeMs = 0;
-  /** Raised whenever what stands ready, or is being made, is not to be used. */
-  let releases = 0;
+export interface WarmStats {
+  readonly ready: number;
+  readonly hits: number;
+  readonly misses: number;
+}
+
+interface Call {
+  readonly signal: AbortSignal;
+}
+
+const MAKE_TIMEOUT_MS = 60_000;
+const FREEZE_TIMEOUT_MS = 3_000;
+const RETRY_MS = 10_000;
+const MS_PER_SECOND = 1000;
+/** How many members that an earlier service left are taken up at once. */
+const LANES = 4;
+
+/**
+ * Sessions that are made before a create asks for one: files cloned, container booted, shells waiting. They have no name
+ * and no tenant, and have run no command of a caller; a create gives one its name and all that it asked for. On record
+ * they are sessions that are being made and are ready. A restart takes up again those that no create has begun to use, and
+ * removes the others.
+ */
+export class WarmPool implements AsyncDisposable {
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #runtime: WarmPoolParts["runtime"];
+  readonly #hasRoom: WarmPoolParts["hasRoom"];
+  readonly #options: WarmPoolOptions;
+  readonly #isOff: boolean;
+  readonly #members: MemberLifecycle;
+  readonly #ready: ReadyMembers;
+  readonly #demand: Demand;
+  readonly #marks: DeferredMarks;
+  readonly #stop = new AbortController();
+  readonly #untilStop: Call = { signal: this.#stop.signal };
   /** What is being made or taken up. */
-  let current: Promise<void> = Promise.resolve();
-  /** Removals that nobody waits for. */
-  const leaving = new Set<Promise<void>>();
-  let hits = 0;
-  let misses = 0;
+  #current: Promise<void>;
+  readonly #filling: Promise<void>;
+  #hits = 0;
+  #misses = 0;
 
-  const want = (base: BaseRef, delayMs: number): void => {
-    wanted.delete(keyOf(base));
-    wanted.set(keyOf(base), base);
-    const [oldest] = wanted.keys();
-    if (wanted.size > MAX_TEMPLATES && oldest !== undefined) wanted.delete(oldest);
-    const nowMs = clock.monotonicMs();
-    if (notBeforeMs <= nowMs) notBeforeMs = nowMs + delayMs;
-    wake();
-  };
-  const drop = async (member: WarmMember): Promise<void> => {
-    await members.drop(member, { signal: AbortSignal.timeout(DROP_TIMEOUT_MS) }).catch((err: unknown) => {
-      log.warn({ err, token: member.token }, "a warm session is taken away at the next start");
-    });
-  };
-  /** For creates, which wait for no removal. */
-  const dropBehind = (member: WarmMember): void => {
-    const dropped = drop(member).finally(() => void leaving.delete(dropped));
-    leaving.add(dropped);
-  };
-  const dropWhere = async (isToGo: (member: WarmMember) => boolean): Promise<void> => {
-    const going = ready.filter(isToGo);
-    ready = ready.filter((member) => !going.includes(member));
-    await Promise.all(going.map(drop));
-  };
-  const ofKind = (base: BaseRef, kind: WarmKind): readonly WarmMember[] =>
-    ready.filter((member) => isOf(member, base) && kindOf(member) === kind);
+  /** Takes up what an earlier service left, and fills the pool from then on. */
+  constructor(parts: WarmPoolParts, options: WarmPoolOptions) {
+    this.#clock = parts.clock;
+    this.#log = parts.log;
+    this.#runtime = parts.runtime;
+    this.#hasRoom = parts.hasRoom;
+    this.#options = options;
+    this.#isOff = WARM_KINDS.every((kind) => options.sizes[kind] === 0);
+    this.#members = new MemberLifecycle(parts);
+    this.#ready = new ReadyMembers(this.#members, parts.log);
+    this.#demand = new Demand(parts.clock);
+    this.#marks = new DeferredMarks(parts);
+    this.#current = this.#takeUpAll();
+    this.#filling = this.#isOff ? this.#current : this.#current.then(() => this.#fill());
+  }
 
-  /** Lets one join that was made or taken up since `begun`, unless it is not to be used any more. */
-  const join = async (member: WarmMember, begun: number): Promise<void> => {
-    if (releases === begun) ready = [...ready, member];
-    else await drop(member);
-  };
-  const makeOne = async (base: BaseRef, kind: WarmKind): Promise<void> => {
-    const begun = releases;
-    const call = { signal: AbortSignal.any([stop.signal, AbortSignal.timeout(MAKE_TIMEOUT_MS)]) };
-    await join(await members.make(base, kind, call), begun);
-  };
-  const takeUpOne = async (member: WarmMember, begun: number): Promise<void> => {
-    const call = { signal: AbortSignal.any([stop.signal, AbortSignal.timeout(MAKE_TIMEOUT_MS)]) };
-    const state = await members.takeUp(member, call).catch((err: unknown) => {
-      if (!isOver()) log.warn({ err, token: member.token }, "a warm session could not be taken up again");
-      return "stale" as const;
-    });
-    // What a stop has cut off is looked at by the next service.
-    if (isOver()) return;
-    if (state === "stale") {
-      await drop(member);
+  /**
+   * Makes a member into this session, usable with one commit. Undefined if no member is ready, or if the one that was could
+   * not be given what the session wants; that one is removed.
+   */
+  async provide(wanted: Blueprint, receiptOf: ReceiptOf, call: Call): Promise<SessionRow | undefined> {
+    if (this.#isOff || wanted.origin.kind !== "base") return undefined;
+    this.#demand.add(wanted.base, this.#options.refillDelayMs);
+    const made = await this.#handOver(wanted, receiptOf, call);
+    if (made === undefined) this.#misses += 1;
+    else this.#hits += 1;
+    return made;
+  }
+
+  /** Says that sessions of this template will be asked for. */
+  expect(base: BaseRef): void {
+    this.#demand.add(base, 0);
+  }
+
+  /** Ends the members of a template, or all: they depend on files that are to go, or have gone. */
+  async release(base?: BaseRef): Promise<void> {
+    if (base === undefined) {
+      await this.#ready.release(() => true);
       return;
     }
-    if (releases === begun) want(member.base, 0);
-    await join(member, begun);
-  };
-  /** Takes up what an earlier service left, as many as there are to be of each kind. */
-  const takeUpAll = async (): Promise<void> => {
-    const begun = releases;
-    const counts = new Map<string, number>();
-    const isSpare = (member: WarmMember): boolean => {
-      const key = `${kindOf(member)} ${keyOf(member.base)}`;
-      counts.set(key, (counts.get(key) ?? 0) + 1);
-      return (counts.get(key) ?? 0) > sizes[kindOf(member)];
-    };
-    const { kept = [], spare = [] } = Object.groupBy(options.left, (member) => (isSpare(member) ? "spare" : "kept"));
-    await inParallel(kept, LANES, async (member) => {
-      if (!isOver()) await takeUpOne(member, begun);
+    this.#demand.remove(base);
+    const gone = this.#ready.release((member) => isOf(member, base));
+    await Promise.all([gone, this.#current.catch(() => undefined), this.#ready.dropped()]);
+  }
+
+  stats(): WarmStats {
+    return { ready: this.#ready.all.length, hits: this.#hits, misses: this.#misses };
+  }
+
+  /** Makes no more, and leaves those that are ready as they are: what a crash does. */
+  async abandon(): Promise<void> {
+    this.#marks.abandon();
+    this.#stop.abort();
+    await this.#filling;
+  }
+
+  /** Leaves those that are ready frozen, for the next service. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await this.#filling;
+    const call = { signal: AbortSignal.timeout(FREEZE_TIMEOUT_MS) };
+    const freezing = this.#ready.all.map(async (member) => {
+      await this.#members.freeze(member, call).catch((err: unknown) => {
+        this.#log.warn({ err, token: member.token }, "warm session not frozen, it runs while the service is down");
+      });
     });
-    await inParallel(spare, LANES, drop);
-  };
+    await Promise.all([this.#marks[Symbol.asyncDispose](), ...freezing, this.#ready.dropped()]);
+  }
 
-  /** What is lacking: first of those without a network, and then of the template used last. */
-  const lacking = (): { readonly base: BaseRef; readonly kind: WarmKind } | undefined => {
-    const bases = [...wanted.values()].reverse();
-    const pairs = WARM_KINDS.flatMap((kind) => bases.map((base) => ({ base, kind })));
-    return pairs.find(({ base, kind }) => ofKind(base, kind).length < sizes[kind]);
-  };
-  const nap = async (ms: number): Promise<void> => {
-    await clock.sleep(ms, { signal: stop.signal }).catch(() => undefined);
-  };
-  /** Waits for a create, or until it is time to look for room again. */
-  const untilWanted = async (): Promise<void> => {
-    const woken = Promise.withResolvers<void>();
-    wake = woken.resolve;
-    await Promise.race([woken.promise, nap(LOOK_MS)]);
-  };
-  /** Takes away those whose sandbox has died: they do not stand ready. */
-  const dropDead = async (): Promise<void> => {
-    const containers = ready.map(({ container }) => container);
-    const dead = new Set(await deps.runtime.findDead(containers, { signal: stop.signal }));
-    await dropWhere(({ container }) => dead.has(container));
-  };
-  /** Takes away what is of templates that nobody uses any more, or everything where there is no room for it. */
-  const giveWay = async (): Promise<"room" | "none"> => {
-    const hasRoom = await deps.hasRoom();
-    await dropWhere(({ base }) => !hasRoom || !wanted.has(keyOf(base)));
-    await dropDead();
-    return hasRoom ? "room" : "none";
-  };
-  const refill = async (): Promise<void> => {
-    while (!isOver()) {
-      try {
-        const room = await giveWay();
-        const next = lacking();
-        const waitMs = notBeforeMs - clock.monotonicMs();
-        if (room === "none") await nap(RETRY_MS);
-        else if (next === undefined) {
-          for (const member of ready) await members.keepShell(member, { signal: stop.signal });
-          await untilWanted();
-        } else if (waitMs > 0) await nap(Math.min(waitMs, LOOK_MS));
-        else {
-          current = makeOne(next.base, next.kind);
-          await current;
-          await nap(MS_PER_SECOND / options.refillPerSecond);
-        }
-      } catch (err) {
-        if (!isOver()) log.warn({ err }, "no session could be made ready");
-        await nap(RETRY_MS);
-      }
-    }
-  };
-  stop.signal.addEventListener("abort", () => {
-    wake();
-  });
-  current = takeUpAll();
-  const refilling = isOff ? current : current.then(refill);
-
-  /** One that lives, out of the pool. */
-  const take = async (base: BaseRef, kind: WarmKind): Promise<WarmMember | undefined> => {
-    for (;;) {
-      const [member] = ofKind(base, kind);
-      if (member === undefined) return undefined;
-      ready = ready.filter((other) => other !== member);
-      // Not by the caller's signal: what has left the pool is to come to a caller, or to be dropped.
-      if (await members.isAlive(member, { signal: stop.signal })) return member;
-      dropBehind(member);
-    }
-  };
-  const become = async (blueprint: Blueprint, receiptOf: ReceiptOf, call: Call): Promise<SessionRow | undefined> => {
-    const begun = releases;
-    const member = await take(blueprint.base, kindFor(blueprint.networkPolicy));
+  async #handOver(blueprint: Blueprint, receiptOf: ReceiptOf, call: Call): Promise<SessionRow | undefined> {
+    const begun = this.#ready.releases;
+    const isWanted = (): boolean => this.#ready.releases === begun;
+    // Not by the caller's signal: what has left the pool is handed over, or dropped.
+    const member = await this.#ready.take(blueprint.base, kindFor(blueprint.networkPolicy), this.#untilStop);
     if (member === undefined) return undefined;
     let made: SessionRow | undefined;
     try {
-      made = await members.become(member, { blueprint, receiptOf, isWanted: () => releases === begun }, call);
+      made = await this.#members.handOver(member, { blueprint, receiptOf, isWanted }, call);
     } finally {
-      if (made === undefined) dropBehind(member);
-      else marks.add(made, member);
+      if (made === undefined) this.#ready.dropBehind(member);
+      else this.#marks.add(made, member);
     }
     return made;
-  };
+  }
 
-  return {
-    provide: async (blueprint, receiptOf, call) => {
-      if (isOff || blueprint.origin.kind !== "base") return undefined;
-      want(blueprint.base, options.refillDelayMs);
-      const made = await become(blueprint, receiptOf, call);
-      if (made === undefined) misses += 1;
-      else hits += 1;
-      return made;
-    },
-    expect: (base) => {
-      want(base, 0);
-    },
-    release: async (base) => {
-      releases += 1;
-      if (base === undefined) {
-        await dropWhere(() => true);
-        return;
+  #isOver(): boolean {
+    return this.#stop.signal.aborted;
+  }
+
+  #makeCall(): Call {
+    return { signal: AbortSignal.any([this.#stop.signal, AbortSignal.timeout(MAKE_TIMEOUT_MS)]) };
+  }
+
+  /** Takes up what an earlier service left, up to the size of each kind, and drops the rest. */
+  async #takeUpAll(): Promise<void> {
+    const begun = this.#ready.releases;
+    const counts = new Map<string, number>();
+    const isSurplus = (member: WarmMember): boolean => {
+      const key = `${kindOf(member)} ${keyOf(member.base)}`;
+      const count = (counts.get(key) ?? 0) + 1;
+      counts.set(key, count);
+      return count > this.#options.sizes[kindOf(member)];
+    };
+    const { left } = this.#options;
+    const { kept = [], surplus = [] } = Object.groupBy(left, (member) => (isSurplus(member) ? "surplus" : "kept"));
+    await inParallel(kept, LANES, async (member) => {
+      if (!this.#isOver()) await this.#takeUp(member, begun);
+    });
+    await inParallel(surplus, LANES, (member) => this.#ready.drop(member));
+  }
+
+  async #takeUp(member: WarmMember, begun: number): Promise<void> {
+    const state = await this.#members.takeUp(member, this.#makeCall()).catch((err: unknown) => {
+      if (!this.#isOver()) this.#log.warn({ err, token: member.token }, "warm session not taken up again");
+      return "stale" as const;
+    });
+    // What a stop has cut off is taken up by the next service.
+    if (this.#isOver()) return;
+    if (state === "stale") {
+      await this.#ready.drop(member);
+      return;
+    }
+    if (this.#ready.releases === begun) this.#demand.add(member.base, 0);
+    await this.#ready.join(member, begun);
+  }
+
+  async #fill(): Promise<void> {
+    while (!this.#isOver()) {
+      try {
+        await this.#fillOnce();
+      } catch (err) {
+        if (!this.#isOver()) this.#log.warn({ err }, "warm session not made");
+        await this.#sleep(RETRY_MS);
       }
-      wanted.delete(keyOf(base));
-      const gone = dropWhere((member) => isOf(member, base));
-      await Promise.all([gone, current.catch(() => undefined), ...leaving]);
-    },
-    stats: () => ({ ready: ready.length, hits, misses }),
-    abandon: async () => {
-      marks.abandon();
-      stop.abort();
-      await refilling;
-    },
-    [Symbol.asyncDispose]: async () => {
-      stop.abort();
-      await refilling;
-      const call = { signal: AbortSignal.timeout(FREEZE_TIMEOUT_MS) };
-      const freezing = ready.map(async (member) => {
-        await members.freeze(member, call).catch((err: unknown) => {
-          log.warn({ err, token: member.token }, "a warm session runs on while the service is down");
-        });
-      });
-      await Promise.all([marks[Symbol.asyncDispose](), ...freezing, ...leaving]);
-    },
-  };
-}
+    }
+  }
 
-const keyOf = ({ name, digest }: BaseRef): string => `${name}@${digest}`;
+  async #fillOnce(): Promise<void> {
+    const hasRoom = await this.#dropUnneeded();
+    const next = this.#lacking();
+    const waitMs = this.#demand.waitMs();
+    if (!hasRoom) await this.#sleep(RETRY_MS);
+    else if (next === undefined) {
+      for (const member of this.#ready.all) await this.#members.keepShell(member, this.#untilStop);
+      await this.#demand.untilChanged(this.#stop.signal);
+    } else if (waitMs > 0) await this.#sleep(waitMs);
+    else {
+      this.#current = this.#makeOne(next.base, next.kind);
+      await this.#current;
+      await this.#sleep(MS_PER_SECOND / this.#options.refillPerSecond);
+    }
+  }
+
+  /**
+   * Drops members of templates that are not in use, all if there is no room for them, and those whose sandbox has died.
+   * Returns whether there is room.
+   */
+  async #dropUnneeded(): Promise<boolean> {
+    const hasRoom = await this.#hasRoom();
+    await this.#ready.dropMatching(({ base }) => !hasRoom || !this.#demand.has(base));
+    const containers = this.#ready.all.map(({ container }) => container);
+    const dead = new Set(await this.#runtime.findDead(containers, this.#untilStop));
+    await this.#ready.dropMatching(({ container }) => dead.has(container));
+    return hasRoom;
+  }
+
+  /** What is lacking: first of those without a network, and then of the template used last. */
+  #lacking(): { readonly base: BaseRef; readonly kind: WarmKind } | undefined {
+    const bases = this.#demand.latestFirst();
+    const pairs = WARM_KINDS.flatMap((kind) => bases.map((base) => ({ base, kind })));
+    return pairs.find(({ base, kind }) => this.#ready.ofKind(base, kind).length < this.#options.sizes[kind]);
+  }
+
+  async #makeOne(base: BaseRef, kind: WarmKind): Promise<void> {
+    const begun = this.#ready.releases;
+    await this.#ready.join(await this.#members.make(base, kind, this.#makeCall()), begun);
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    await this.#clock.sleep(ms, { signal: this.#stop.signal }).catch(() => undefined);
+  }
+}

@@ -5,7 +5,7 @@ import { readHostStats } from "../health/stats.ts";
 import type { Registry } from "../session/registry.ts";
 import { MINI } from "../template/mini.ts";
 import type { WarmMember } from "./member.ts";
-import { createWarmPool, type WarmPool, type WarmPoolParts } from "./pool.ts";
+import { WarmPool, type WarmPoolParts } from "./pool.ts";
 
 interface Parts extends Omit<WarmPoolParts, "prewarmSpec" | "hasRoom" | "registry"> {
   readonly registry: Registry;
@@ -19,15 +19,15 @@ interface Parts extends Omit<WarmPoolParts, "prewarmSpec" | "hasRoom" | "registr
   };
   /** Those that an earlier service left ready. */
   readonly left: readonly WarmMember[];
-  /** Settles when what else an earlier service left has been looked at: until then it may be in the way. */
+  /** Settles when the rest of what an earlier service left is recovered: until then it may conflict with new sessions. */
   readonly recovered: Promise<void>;
 }
 
-/** The pool of a host, which begins with the template that a create without a name of one means. */
+/** Starts the pool of a host. It begins with the default template. */
 export function startWarmPool(parts: Parts, call: { readonly signal: AbortSignal }): WarmPool {
   const { config, templates, recovered, log } = parts;
   const networked = parts.network.support.kind === "enforced" ? config.warmNetworkSessions : 0;
-  const pool = createWarmPool(
+  const pool = new WarmPool(
     { ...parts, prewarmSpec: prewarmSpec({}, config.toolTimeout), hasRoom: createHasRoom(parts) },
     {
       sizes: { plain: config.warmSessions, networked },
@@ -39,9 +39,11 @@ export function startWarmPool(parts: Parts, call: { readonly signal: AbortSignal
   if (config.warmSessions + networked === 0) return pool;
   recovered
     .then(() => templates.resolve(MINI, call))
-    .then(pool.expect)
+    .then((base) => {
+      pool.expect(base);
+    })
     .catch((err: unknown) => {
-      if (!call.signal.aborted) log.warn({ err }, "no session is made ready before the first create");
+      if (!call.signal.aborted) log.warn({ err }, "no warm session before the first create");
     });
   return pool;
 }
