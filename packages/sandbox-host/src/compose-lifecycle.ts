@@ -5,9 +5,9 @@ import type { RecoveryParts } from "./compose-recovery.ts";
 import type { SessionParts } from "./compose-sessions.ts";
 import { createSessionUseCase } from "./lifecycle/create.ts";
 import { createDestroyOnRequest, createDestroySession } from "./lifecycle/destroy.ts";
-import { createExpiry } from "./lifecycle/expire.ts";
+import { Expiry } from "./lifecycle/expire.ts";
 import { createExtendSession } from "./lifecycle/extend.ts";
-import { createMaker } from "./lifecycle/make.ts";
+import { Maker } from "./lifecycle/make.ts";
 import { createPauseSession, createResumeSession } from "./lifecycle/pause.ts";
 import { createRepairSession } from "./lifecycle/repair.ts";
 import { createUpdateNetworkPolicy } from "./lifecycle/update-network-policy.ts";
@@ -25,7 +25,7 @@ export async function composeLifecycle(
   const { clock, config, boot } = parts;
   const destroySession = createDestroySession(parts);
   const space = createSpace(parts);
-  const maker = createMaker({ ...parts, space, destroySession });
+  const maker = new Maker({ ...parts, space, destroySession });
   const warm = startWarmPool({ ...parts, maker, left: parts.ready, bootId: boot.bootId }, call);
   assembly.defer("warm sessions", async (ending) => {
     if (ending === "stopped") await atMost(clock, SETTLE_MS, warm[Symbol.asyncDispose]());
@@ -33,7 +33,7 @@ export async function composeLifecycle(
   });
   const pauseSession = createPauseSession(parts);
   const drainTimeoutMs = config.pauseDrainTimeout;
-  const expiry = createExpiry({ ...parts, pauseSession, destroySession, drainTimeoutMs });
+  const expiry = new Expiry({ ...parts, pauseSession, destroySession, drainTimeoutMs });
   await expiry.load();
   return {
     maker,

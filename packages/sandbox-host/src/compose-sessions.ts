@@ -10,7 +10,7 @@ import { createFence } from "./cordon/fence.ts";
 import { DataSpace } from "./health/data-space.ts";
 import { createHealth } from "./health/health.ts";
 import { createHusks } from "./lifecycle/husk.ts";
-import { createRemovals } from "./lifecycle/remove.ts";
+import { Removals } from "./lifecycle/remove.ts";
 import { sessionCeilings, sessionDefaults } from "./session-bounds.ts";
 import { createIntents } from "./session/intent.ts";
 import { ReceiptBounds } from "./session/receipt-bounds.ts";
@@ -30,7 +30,7 @@ export async function composeSessions(base: BaseParts, assembly: Assembly, call:
   const containers = createContainers({ ...base, recentMounts });
   const husks = createHusks(base);
   await husks.load();
-  const removals = assembly.use("removals", createRemovals({ ...base, containers, husks }));
+  const removals = assembly.use("removals", new Removals({ ...base, containers, husks }));
   ownOperations(assembly, base, containers);
   const templates = createTemplates({
     ...base,

@@ -15,11 +15,7 @@ const pool = (more: Partial<StorageStatus> = {}): StorageStatus => ({
   availableBytes: 99,
   ...more,
 });
-const removals: Removals = {
-  remove: () => undefined,
-  pending: () => [],
-  [Symbol.asyncDispose]: () => Promise.resolve(),
-};
+const removals: Pick<Removals, "pending"> = { pending: () => [] };
 const huskOf = (token: string): HuskRow => ({ token, sessionId: token, tenant: "default", sinceMs: 1 });
 
 const ample = new DataSpace({ directory: "/", clock: systemClock, reserveBytes: 0 });

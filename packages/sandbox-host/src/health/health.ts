@@ -54,7 +54,7 @@ interface Verdict {
 export function createHealth(deps: {
   readonly storage: Storage;
   readonly registry: Registry;
-  readonly removals: Removals;
+  readonly removals: Pick<Removals, "pending">;
   readonly husks: Pick<Husks, "all">;
   readonly clock: Clock;
   readonly dataSpace: Pick<DataSpace, "assertRoom" | "judge">;

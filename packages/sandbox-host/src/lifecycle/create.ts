@@ -1,4 +1,4 @@
-import { newSessionId, parseSessionId, SandboxError } from "@turnbox/core";
+import { newSessionId, parseSessionId, SandboxError, type SessionId } from "@turnbox/core";
 import type { Cordon } from "../cordon/cordon.ts";
 import type { NetworkPolicy } from "../network-policy/policy.ts";
 import type { Records } from "../record/records.ts";
@@ -51,7 +51,7 @@ export interface ReadySessions {
  */
 export type CreateSession = (request: CreateRequest, call: Call) => Promise<Session>;
 
-export function createSessionUseCase(deps: {
+interface Parts {
   readonly registry: Registry;
   readonly records: Records;
   readonly receipts: Receipts;
@@ -59,78 +59,85 @@ export function createSessionUseCase(deps: {
   readonly maker: Maker;
   readonly warm: ReadySessions;
   readonly cordon: Pick<Cordon, "enter">;
-  /** Throws `POOL_FULL` where the pool takes no new sessions. */
+  /** Throws `POOL_FULL` if the pool takes no new sessions. */
   readonly assertRoom: (call: Call) => Promise<void>;
   readonly crashPoint: CrashPointHook;
-}): CreateSession {
-  const { registry, records, receipts, templates, maker, crashPoint } = deps;
+}
 
+/** What a session is made from. */
+type Source = Pick<Blueprint, "base" | "origin" | "forkedFrom">;
+
+export function createSessionUseCase(parts: Parts): CreateSession {
   return async (request, call) => {
-    const keyed = { scope: `${request.tenant}/CreateSession`, key: request.idempotencyKey, payload: request.payload };
-    const made = await receipts.once<Made>(keyed, async (receiptOf) => {
-      const id = request.sessionId === "" ? newSessionId() : parseSessionId(request.sessionId);
-      return await fromBase(request, call, async (source) => {
-        using _entry = deps.cordon.enter();
-        await deps.assertRoom(call);
-        using _reserved = registry.reserve(id, request.env);
-        const { time, ports, networkPolicy, tenant, labels, env, limits, quotaBytes } = request;
-        const wanted = {
-          id,
-          tenant,
-          labels,
-          env,
-          limits,
-          time,
-          ports,
-          networkPolicy,
-          quotaBytes,
-          refquotaBytes: null,
-          turnCounter: 0,
-        };
-        const blueprint = { ...wanted, ...source };
-        const toResult = ({ token }: SessionRow): Made => ({ id, token });
-        const ready = await deps.warm.provide(blueprint, (row) => receiptOf(toResult(row)), call);
-        if (ready !== undefined) return toResult(ready);
-        const row = await maker.make(blueprint, call);
-        await maker.admit([row], receiptOf(toResult(row)));
-        await crashPoint("create.committed");
-        return toResult(row);
-      });
-    });
-    return findMade(registry, made);
+    const { tenant, idempotencyKey: key, payload, sessionId } = request;
+    const made = await parts.receipts.once<Made>(
+      { scope: `${tenant}/CreateSession`, key, payload },
+      async (receiptOf) => {
+        const id = sessionId === "" ? newSessionId() : parseSessionId(sessionId);
+        return await withSource(parts, request, call, (source) =>
+          makeOne(parts, { blueprint: blueprintOf(id, request, source), receiptOf }, call),
+        );
+      },
+    );
+    return findMade(parts.registry, made);
   };
+}
 
-  /** Finds what the session is made from. A snapshot stays where it is until `work` has ended. */
-  async function fromBase<Result>(
-    { base, tenant }: CreateRequest,
-    call: Call,
-    work: (source: Pick<Blueprint, "base" | "origin" | "forkedFrom">) => Promise<Result>,
-  ): Promise<Result> {
-    const parent = await findOwner(base, tenant);
-    if (parent === null) {
-      const { name, digest } = await templates.resolve(base, call);
-      const template = { name, digest };
-      return await work({ base: template, origin: { kind: "base", base: template }, forkedFrom: null });
-    }
-    return await parent.serial.run(async () => {
-      const snapshot = await records.call("findSnapshot", base);
-      if (snapshot === null) throw gone(base);
-      const { token, name } = snapshot;
-      return await work({
-        base: parent.row.base,
-        origin: { kind: "snapshot", snapshot: { token, name } },
-        forkedFrom: { sessionId: parent.row.id, snapshotId: base },
-      });
+async function makeOne(
+  { cordon, assertRoom, registry, warm, maker, crashPoint }: Parts,
+  { blueprint, receiptOf }: { blueprint: Blueprint; receiptOf: (made: Made) => ReceiptRow | undefined },
+  call: Call,
+): Promise<Made> {
+  const { id, env } = blueprint;
+  using _entry = cordon.enter();
+  await assertRoom(call);
+  using _reserved = registry.reserve(id, env);
+  const toResult = ({ token }: SessionRow): Made => ({ id, token });
+  const ready = await warm.provide(blueprint, (row) => receiptOf(toResult(row)), call);
+  if (ready !== undefined) return toResult(ready);
+  const row = await maker.make(blueprint, call);
+  await maker.admit([row], receiptOf(toResult(row)));
+  await crashPoint("create.committed");
+  return toResult(row);
+}
+
+/** Finds what the session is made from. A snapshot is kept from removal until `work` has ended. */
+async function withSource(
+  parts: Parts,
+  { base, tenant }: CreateRequest,
+  call: Call,
+  work: (source: Source) => Promise<Made>,
+): Promise<Made> {
+  const parent = await findOwner(parts, base, tenant);
+  if (parent === null) {
+    const { name, digest } = await parts.templates.resolve(base, call);
+    const template = { name, digest };
+    return await work({ base: template, origin: { kind: "base", base: template }, forkedFrom: null });
+  }
+  return await parent.serial.run(async () => {
+    const snapshot = await parts.records.call("findSnapshot", base);
+    if (snapshot === null) throw gone(base);
+    const { token, name } = snapshot;
+    return await work({
+      base: parent.row.base,
+      origin: { kind: "snapshot", snapshot: { token, name } },
+      forkedFrom: { sessionId: parent.row.id, snapshotId: base },
     });
-  }
+  });
+}
 
-  /** The session whose snapshot the base names, if it names one that this tenant may see. */
-  async function findOwner(base: string, tenant: string): Promise<Session | null> {
-    if (!mayBeSnapshotId(base)) return null;
-    const snapshot: SnapshotRow | null = await records.call("findSnapshot", base);
-    const owner = registry.all().find(({ row }) => row.token === snapshot?.token && row.tenant === tenant);
-    return owner ?? null;
-  }
+/** The session whose snapshot the base names, if it names one that this tenant may see. */
+async function findOwner({ records, registry }: Parts, base: string, tenant: string): Promise<Session | null> {
+  if (!mayBeSnapshotId(base)) return null;
+  const snapshot: SnapshotRow | null = await records.call("findSnapshot", base);
+  const owner = registry.all().find(({ row }) => row.token === snapshot?.token && row.tenant === tenant);
+  return owner ?? null;
+}
+
+function blueprintOf(id: SessionId, request: CreateRequest, source: Source): Blueprint {
+  const { time, ports, networkPolicy, tenant, labels, env, limits, quotaBytes } = request;
+  const wanted = { id, tenant, labels, env, limits, time, ports, networkPolicy, quotaBytes };
+  return { ...wanted, ...source, refquotaBytes: null, turnCounter: 0 };
 }
 
 /** What a create's receipt remembers. */

@@ -16,7 +16,7 @@ export type DestroySession = (session: Session, receipt?: ReceiptRow) => Promise
 
 export function createDestroySession(deps: {
   readonly records: Records;
-  readonly removals: Removals;
+  readonly removals: Pick<Removals, "remove">;
   readonly clock: Clock;
   readonly crashPoint: CrashPointHook;
 }): DestroySession {

@@ -4,7 +4,7 @@ import type { Timing } from "../record/row.ts";
 import { createActivity } from "../session/activity.ts";
 import { CALL, createRig, type Rig } from "../session/rig.suite.ts";
 import type { DestroySession } from "./destroy.ts";
-import { createExpiry, type Expiry } from "./expire.ts";
+import { Expiry } from "./expire.ts";
 import { createExtendSession } from "./extend.ts";
 import type { PauseRequest, PauseSession } from "./pause.ts";
 
@@ -29,7 +29,7 @@ function watchTime(
 ): Deeds {
   const paused: Deeds["paused"] = [];
   const destroyed: string[] = [];
-  const expiry = createExpiry({
+  const expiry = new Expiry({
     ...rig,
     drainTimeoutMs: 123,
     pauseSession: async (session, request, call) => {
@@ -52,7 +52,7 @@ async function sweep({ expiry }: Deeds): Promise<void> {
   await expiry.settled();
 }
 
-describe("createExpiry", () => {
+describe("Expiry", () => {
   it("destroys and pauses what is due, and nothing else", async () => {
     await using rig = await createRig();
     const deeds = watchTime(rig);

@@ -32,122 +32,123 @@ export interface Blueprint {
   readonly networkPolicy: NetworkPolicy | null;
   readonly forkedFrom: SessionRow["forkedFrom"];
   readonly quotaBytes: number | null;
-  /** The bound of the first head where it is not `quotaBytes` on top of the origin. */
+  /** The bound of the first head if it is not `quotaBytes` on top of the origin. */
   readonly refquotaBytes: number | null;
   readonly turnCounter: number;
 }
 
-/**
- * Makes sessions in two steps: first record and files, then, for all that were made together, the admission in one
- * commit. A crash before the admission undoes them at the next start, so a caller that was not answered finds none.
- */
-export interface Maker {
-  /** Makes a session that is not usable yet. Where it fails, nothing of it is left. */
-  make(blueprint: Blueprint, call: { readonly signal: AbortSignal }): Promise<SessionRow>;
-  /** Makes them usable, all or none; where it fails, nothing of them is left. */
-  admit(rows: readonly SessionRow[], receipt: ReceiptRow | undefined): Promise<void>;
-  /**
-   * Makes a session that stands ready, files and container, into what the blueprint says, usable with one commit. Where it
-   * fails, nothing of it is left.
-   */
-  handOver(
-    ready: SessionRow,
-    blueprint: Blueprint,
-    receiptOf: (row: SessionRow) => ReceiptRow | undefined,
-  ): Promise<SessionRow>;
-  /** Takes a session away that was made and never became usable; its container has ended. */
-  discard(row: SessionRow): Promise<void>;
-}
-
-const UNDO_TIMEOUT_MS = 30_000;
-
-export function createMaker(deps: {
+interface Parts {
   readonly registry: Registry;
   readonly records: Records;
   readonly events: SessionEvents;
   readonly storage: Storage;
   readonly space: Pick<Space, "begin">;
-  /** Told of the heads that are made. */
+  /** Notes the heads that are made. */
   readonly recentMounts: Pick<RecentMounts, "note">;
   readonly clock: Clock;
   readonly destroySession: DestroySession;
   readonly crashPoint: CrashPointHook;
-}): Maker {
-  const { registry, records, events, storage, clock, crashPoint } = deps;
+}
 
-  const start = (row: SessionRow): Session => {
-    const session = createSession(row, { records, events });
-    registry.add(session);
+const UNDO_TIMEOUT_MS = 30_000;
+
+/**
+ * Makes sessions in two steps: first record and files, then, for all that were made together, the admission in one
+ * commit. A crash before the admission undoes them at the next start, so a caller that got no answer finds none.
+ */
+export class Maker {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** Makes a session that is not usable yet. If it fails, nothing of it is left. */
+  async make(blueprint: Blueprint, call: { readonly signal: AbortSignal }): Promise<SessionRow> {
+    const { clock, records, storage, recentMounts, crashPoint } = this.#parts;
+    const row = toRow(blueprint, clock.nowMs());
+    await records.call("insertSession", row);
+    await crashPoint("create.recorded");
+    try {
+      const head = await storage.createSession(
+        {
+          token: row.token,
+          origin: blueprint.origin,
+          marks: sessionMarks(row),
+          ...(blueprint.quotaBytes === null ? {} : { quotaBytes: blueprint.quotaBytes }),
+          ...(blueprint.refquotaBytes === null ? {} : { refquotaBytes: blueprint.refquotaBytes }),
+        },
+        call,
+      );
+      recentMounts.note(head);
+      await crashPoint("create.files_made");
+      return { ...row, refquotaBytes: head.refquotaBytes ?? null };
+    } catch (thrown) {
+      await this.discard(row);
+      throw thrown;
+    }
+  }
+
+  /** Makes them usable, all or none. If it fails, nothing of them is left. */
+  async admit(rows: readonly SessionRow[], receipt: ReceiptRow | undefined): Promise<void> {
+    const sessions = rows.map((row) => ({ ...row, phase: { kind: "active" } }) as const);
+    try {
+      await this.#parts.records.call("commitSessions", { sessions, ...(receipt === undefined ? {} : { receipt }) });
+    } catch (thrown) {
+      for (const row of rows) await this.discard(row);
+      throw thrown;
+    }
+    for (const row of sessions) this.#startMade(row);
+  }
+
+  /**
+   * Makes a warm session, files and container, into what the blueprint says, usable with one commit. If it fails, the
+   * warm session is as it was.
+   */
+  async handOver(
+    ready: SessionRow,
+    blueprint: Blueprint,
+    receiptOf: (row: SessionRow) => ReceiptRow | undefined,
+  ): Promise<SessionRow> {
+    const { token, refquotaBytes, container } = ready;
+    const phase = { kind: "active" } as const;
+    const made = toRow(blueprint, this.#parts.clock.nowMs());
+    const session: SessionRow = { ...made, token, refquotaBytes, container, phase };
+    const receipt = receiptOf(session);
+    await this.#parts.records.call("handOverSession", {
+      from: ready.id,
+      session,
+      ...(receipt === undefined ? {} : { receipt }),
+    });
+    this.#startMade(session);
     return session;
-  };
-  const startMade = (row: SessionRow): void => {
-    const session = start(row);
-    deps.space.begin(session);
-    events.publish("created", session);
-  };
+  }
 
-  /** Cleanup is not the caller's: its signal may be what made the work fail. What cannot be undone now is removed later. */
-  const undo = async (row: SessionRow): Promise<void> => {
+  /**
+   * Removes a session that was made and never became usable; its container has ended. It has a deadline of its own, because
+   * the caller's signal may be what made the work fail. What cannot be removed now is removed later.
+   */
+  async discard(row: SessionRow): Promise<void> {
+    const { storage, records, destroySession } = this.#parts;
     try {
       await storage.destroySession(row.token, { signal: AbortSignal.timeout(UNDO_TIMEOUT_MS) });
       await records.call("deleteSession", row.token);
     } catch {
-      await deps.destroySession(start(row));
+      await destroySession(this.#start(row));
     }
-  };
+  }
 
-  return {
-    make: async (blueprint, call) => {
-      const row = toRow(blueprint, clock.nowMs());
-      await records.call("insertSession", row);
-      await crashPoint("create.recorded");
-      try {
-        const head = await storage.createSession(
-          {
-            token: row.token,
-            origin: blueprint.origin,
-            marks: sessionMarks(row),
-            ...(blueprint.quotaBytes === null ? {} : { quotaBytes: blueprint.quotaBytes }),
-            ...(blueprint.refquotaBytes === null ? {} : { refquotaBytes: blueprint.refquotaBytes }),
-          },
-          call,
-        );
-        deps.recentMounts.note(head);
-        await crashPoint("create.files_made");
-        return { ...row, refquotaBytes: head.refquotaBytes ?? null };
-      } catch (thrown) {
-        await undo(row);
-        throw thrown;
-      }
-    },
+  #start(row: SessionRow): Session {
+    const session = createSession(row, this.#parts);
+    this.#parts.registry.add(session);
+    return session;
+  }
 
-    admit: async (rows, receipt) => {
-      const sessions = rows.map((row) => ({ ...row, phase: { kind: "active" } }) as const);
-      try {
-        await records.call("commitSessions", { sessions, ...(receipt === undefined ? {} : { receipt }) });
-      } catch (thrown) {
-        for (const row of rows) await undo(row);
-        throw thrown;
-      }
-      for (const row of sessions) startMade(row);
-    },
-
-    handOver: async (ready, blueprint, receiptOf) => {
-      const { token, refquotaBytes, container } = ready;
-      const phase = { kind: "active" } as const;
-      const session: SessionRow = { ...toRow(blueprint, clock.nowMs()), token, refquotaBytes, container, phase };
-      const receipt = receiptOf(session);
-      await records.call("handOverSession", {
-        from: ready.id,
-        session,
-        ...(receipt === undefined ? {} : { receipt }),
-      });
-      startMade(session);
-      return session;
-    },
-
-    discard: undo,
-  };
+  #startMade(row: SessionRow): void {
+    const session = this.#start(row);
+    this.#parts.space.begin(session);
+    this.#parts.events.publish("created", session);
+  }
 }
 
 function toRow(blueprint: Blueprint, nowMs: number): SessionRow {

@@ -1,7 +1,7 @@
 import { expect, it } from "@jest/globals";
 import { createRig } from "../session/rig.suite.ts";
 import { createHusks } from "./husk.ts";
-import { createRemovals } from "./remove.ts";
+import { Removals } from "./remove.ts";
 
 it("removes a few sessions at a time, however many are destroyed at once, and all of them in the end", async () => {
   await using rig = await createRig();
@@ -16,7 +16,7 @@ it("removes a few sessions at a time, however many are destroyed at once, and al
     },
   };
   const husks = createHusks({ ...rig, storage });
-  await using removals = createRemovals({ ...rig, storage, husks, crashPoint: () => Promise.resolve() });
+  await using removals = new Removals({ ...rig, storage, husks, crashPoint: () => Promise.resolve() });
   const sessions = [];
   for (let count = 0; count < 40; count += 1) sessions.push(await rig.add());
   for (const session of sessions)

@@ -21,28 +21,7 @@ export interface Removal {
   readonly lastError: string;
 }
 
-/**
- * Removes destroyed sessions in the background: a container that takes seconds to end and a dataset that stays busy hold
- * nobody up. It tries again until everything is gone; until then the id is taken and the removal shows in health.
- */
-export interface Removals extends AsyncDisposable {
-  remove(session: Session): void;
-  pending(): readonly Removal[];
-}
-
-const FIRST_DELAY_MS = 100;
-const LONGEST_DELAY_MS = 10_000;
-const ATTEMPT_TIMEOUT_MS = 60_000;
-/** More at once are slower, all together: each looks through the storage. */
-const AT_ONCE = 4;
-/** How long a stop of the service waits for attempts under way. */
-const STOP_MS = 2_000;
-
-/** Containers of operations that were cut off. */
-const unownedContainers = ({ leftover }: Session): readonly string[] =>
-  leftover?.kind === "rollback" ? [leftover.container] : [];
-
-export function createRemovals(deps: {
+interface Parts {
   readonly registry: Registry;
   readonly records: Records;
   readonly storage: Storage;
@@ -52,39 +31,114 @@ export function createRemovals(deps: {
   readonly clock: Clock;
   readonly log: Logger;
   readonly crashPoint: CrashPointHook;
-}): Removals {
-  const { registry, records, storage, containers, runtime, husks, clock, log, crashPoint } = deps;
-  const removals = new Map<Session, { removal: Removal; readonly done: Promise<void> }>();
-  const removing = new Semaphore(AT_ONCE);
-  const stop = new AbortController();
-  const isStopping = (): boolean => stop.signal.aborted;
+}
 
-  const attempt = async (session: Session): Promise<void> => {
-    // After whatever was under way: it has been told to stop.
-    await session.serial.run(async () => {
-      const release = await removing.acquire(stop.signal);
+interface Call {
+  readonly signal: AbortSignal;
+}
+
+const FIRST_DELAY_MS = 100;
+const LONGEST_DELAY_MS = 10_000;
+const ATTEMPT_TIMEOUT_MS = 60_000;
+/** More at once take longer, all together: each searches the storage. */
+const AT_ONCE = 4;
+/** How long a stop of the service waits for attempts under way. */
+const STOP_MS = 2_000;
+
+/** Containers of operations that were cut off. */
+const unownedContainers = ({ leftover }: Session): readonly string[] =>
+  leftover?.kind === "rollback" ? [leftover.container] : [];
+
+/**
+ * Removes destroyed sessions in the background, so that a destroy does not wait for a container that takes seconds to end
+ * or a dataset that stays busy. It tries again until everything is gone; until then the id is taken and the removal shows
+ * in health.
+ */
+export class Removals implements AsyncDisposable {
+  readonly #parts: Parts;
+  readonly #removals = new Map<Session, { removal: Removal; readonly done: Promise<void> }>();
+  readonly #removing = new Semaphore(AT_ONCE);
+  readonly #stop = new AbortController();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  remove(session: Session): void {
+    if (this.#removals.has(session)) return;
+    const { id, tenant, phase } = session.row;
+    const sinceMs = phase.kind === "destroying" ? phase.sinceMs : this.#parts.clock.nowMs();
+    const removal: Removal = { sessionId: id, tenant, sinceMs, attempts: 0, lastError: "" };
+    // The entry is in place before the work can end and remove it.
+    const start = Promise.withResolvers<undefined>();
+    this.#removals.set(session, { removal, done: start.promise.then(() => this.#work(session)) });
+    start.resolve(undefined);
+  }
+
+  pending(): readonly Removal[] {
+    return [...this.#removals.values()].map(({ removal }) => removal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    // What does not end by then is taken up at the next start.
+    const done = Promise.all([...this.#removals.values()].map((removal) => removal.done));
+    await atMost(this.#parts.clock, STOP_MS, done);
+  }
+
+  async #work(session: Session): Promise<void> {
+    const { clock, log } = this.#parts;
+    const { signal } = this.#stop;
+    for (let delayMs = FIRST_DELAY_MS; !signal.aborted; delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS)) {
       try {
-        await removeAll(session, {
-          signal: AbortSignal.any([stop.signal, AbortSignal.timeout(ATTEMPT_TIMEOUT_MS)]),
-        });
+        await this.#attempt(session);
+        this.#removals.delete(session);
+        return;
+      } catch (thrown) {
+        if (this.#isStopping()) return;
+        this.#note(session, SandboxError.from(thrown).message);
+        log.warn({ err: thrown, sessionId: session.row.id }, "session not removed yet");
+      }
+      await clock.sleep(delayMs, { signal }).catch(() => undefined);
+    }
+  }
+
+  #isStopping(): boolean {
+    return this.#stop.signal.aborted;
+  }
+
+  #note(session: Session, lastError: string): void {
+    const entry = this.#removals.get(session);
+    if (entry !== undefined) entry.removal = { ...entry.removal, attempts: entry.removal.attempts + 1, lastError };
+  }
+
+  async #attempt(session: Session): Promise<void> {
+    const { signal } = this.#stop;
+    // After the operations under way, which end soon: the session's lifetime has been aborted.
+    await session.serial.run(async () => {
+      const release = await this.#removing.acquire(signal);
+      try {
+        await this.#removeAll(session, { signal: AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_TIMEOUT_MS)]) });
       } finally {
         release();
       }
     });
-    await husks.collect({ signal: stop.signal });
-  };
+    await this.#parts.husks.collect({ signal });
+  }
 
-  const removeAll = async (session: Session, call: { readonly signal: AbortSignal }): Promise<void> => {
+  async #removeAll(session: Session, call: Call): Promise<void> {
+    const { containers, runtime, registry, crashPoint } = this.#parts;
     await containers.end(session, call);
     for (const id of unownedContainers(session)) await runtime.stop(id, call);
     await crashPoint("destroy.container_ended");
-    await removeFiles(session, call);
+    await this.#removeFiles(session, call);
     await crashPoint("destroy.forgotten");
     registry.remove(session);
-  };
+  }
 
-  /** Where others were forked from the session, its files live on without it. */
-  const removeFiles = async (session: Session, call: { readonly signal: AbortSignal }): Promise<void> => {
+  /** If other sessions were forked from this one, its files live on without it, as a husk. */
+  async #removeFiles(session: Session, call: Call): Promise<void> {
+    const { storage, records, husks, clock, crashPoint } = this.#parts;
     const { token, id: sessionId, tenant } = session.row;
     try {
       await storage.destroySession(token, call);
@@ -100,45 +154,5 @@ export function createRemovals(deps: {
     }
     await crashPoint("destroy.files_destroyed");
     await records.call("deleteSession", token);
-  };
-
-  const work = async (session: Session): Promise<void> => {
-    for (let delayMs = FIRST_DELAY_MS; !isStopping(); delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS)) {
-      try {
-        await attempt(session);
-        removals.delete(session);
-        return;
-      } catch (thrown) {
-        if (isStopping()) return;
-        note(session, SandboxError.from(thrown).message);
-        log.warn({ err: thrown, sessionId: session.row.id }, "removal of a session has to be tried again");
-      }
-      await clock.sleep(delayMs, { signal: stop.signal }).catch(() => undefined);
-    }
-  };
-
-  const note = (session: Session, lastError: string): void => {
-    const entry = removals.get(session);
-    if (entry !== undefined) entry.removal = { ...entry.removal, attempts: entry.removal.attempts + 1, lastError };
-  };
-
-  return {
-    remove: (session) => {
-      if (removals.has(session)) return;
-      const { id, tenant, phase } = session.row;
-      const sinceMs = phase.kind === "destroying" ? phase.sinceMs : clock.nowMs();
-      const removal: Removal = { sessionId: id, tenant, sinceMs, attempts: 0, lastError: "" };
-      // The entry is in place before the work can end and remove it.
-      const start = Promise.withResolvers<undefined>();
-      removals.set(session, { removal, done: start.promise.then(() => work(session)) });
-      start.resolve(undefined);
-    },
-    pending: () => [...removals.values()].map(({ removal }) => removal),
-    [Symbol.asyncDispose]: async () => {
-      stop.abort();
-      // What does not end by then is taken up at the next start.
-      const done = Promise.all([...removals.values()].map((removal) => removal.done));
-      await atMost(clock, STOP_MS, done);
-    },
-  };
+  }
 }

@@ -33,11 +33,7 @@ async function restart(
 ) {
   const registry = createRegistry({ maxSessions: 0, events: rig.events });
   const removed: Session[] = [];
-  const removals: Removals = {
-    remove: (session) => void removed.push(session),
-    pending: () => [],
-    [Symbol.asyncDispose]: () => Promise.resolve(),
-  };
+  const removals: Pick<Removals, "remove"> = { remove: (session) => void removed.push(session) };
   const recovery = await recoverSessions(
     { ...rig, settle: nothing, bootId: BOOT, composed: Promise.resolve(), ...more, registry, removals },
     CALL,

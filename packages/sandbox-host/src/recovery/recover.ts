@@ -18,7 +18,7 @@ interface Deps {
   readonly storage: Storage;
   readonly runtime: Runtime;
   readonly events: SessionEvents;
-  readonly removals: Removals;
+  readonly removals: Pick<Removals, "remove">;
   readonly settle: SettleIntent;
   /** Which boot of the machine this is. */
   readonly bootId: string;
