@@ -5,7 +5,7 @@ import type { Made } from "../lifecycle/create.ts";
 import type { Blueprint, Maker } from "../lifecycle/make.ts";
 import type { NetworkPolicy } from "../network-policy/policy.ts";
 import type { Records } from "../record/records.ts";
-import type { SessionRow, SnapshotRow } from "../record/row.ts";
+import type { ReceiptRow, SessionRow, SnapshotRow } from "../record/row.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import { boundLimits, boundTtl, type Ceilings } from "../session/ceilings.ts";
 import type { CrashPointHook } from "../session/crash-point.ts";
@@ -40,7 +40,7 @@ export interface ForkRequest {
   readonly ttlMs: number | null;
 }
 
-/** How one child went. */
+/** The result of one child. */
 export type ForkedChild = Made | { readonly reason: SandboxError["reason"]; readonly message: string };
 
 export interface Forked {
@@ -58,16 +58,16 @@ interface Call {
 }
 
 /**
- * Makes new sessions from the files of one: files only, no processes, ports or tool calls. Children have their own life,
- * whatever becomes of the parent. They become usable together; each that cannot be made has its own reason.
+ * Makes new sessions from the files of one: files only, no processes, ports or tool calls. Children are
+ * independent of the parent. They become usable together; each that cannot be made has its own reason.
  */
 export type ForkSession = (session: Session, request: ForkRequest, call: Call) => Promise<Forked>;
 
 export const MAX_CHILDREN = 100;
-/** How many children are made at once: enough to keep the storage busy, few enough not to hold others up. */
+/** How many children are made at once: enough to keep the storage busy, few enough not to delay other operations. */
 const CONCURRENCY = 4;
 
-export function createForkSession(deps: {
+interface Parts {
   readonly registry: Registry;
   readonly records: Records;
   readonly receipts: Receipts;
@@ -79,66 +79,78 @@ export function createForkSession(deps: {
   readonly assertRoom: (call: Call) => Promise<void>;
   readonly ceilings: Ceilings;
   readonly crashPoint: CrashPointHook;
-}): ForkSession {
-  const { registry, records, receipts, intents, sealing, maker, crashPoint } = deps;
+}
 
+export function createForkSession(parts: Parts): ForkSession {
   return async (session, request, caller) => {
-    assertSnapshots(deps.storage);
+    assertSnapshots(parts.storage);
     const ids = childIds(request);
     const call = within(session, caller);
     const { idempotencyKey: key, payload } = request;
-    return await receipts.once<Forked>(
+    return await parts.receipts.once<Forked>(
       { scope: `${session.row.token}/ForkSession`, key, payload },
       async (receiptOf) =>
         await inOrder(session, "ForkSession", async () => {
           assertForkable(session, request);
           assertNoWider(session.row, request);
-          await intents.settleLeftover(session);
-          const given = request.snapshotId === null ? null : await findSnapshot(records, session, request.snapshotId);
-          using _entry = deps.cordon.enter();
-          await deps.assertRoom(call);
-          using places = new DisposableStack();
-          const origin = given ?? (await sealNow(session, call));
-          await crashPoint("fork.snapshot_taken");
-          const outcomes = new Map<SessionId, Outcome>();
-          await inParallel(ids, CONCURRENCY, async (id) => {
-            const blueprint = blueprintOf(session.row, origin, { ...request, id }, deps.ceilings);
-            outcomes.set(id, await makeChild(blueprint, { places, call }));
-          });
-          await crashPoint("fork.children_made");
-          const children = ids.flatMap((id) => outcomes.get(id) ?? []);
-          const forked = { snapshotId: origin.id, children: children.map(({ child }) => child) };
-          const rows = children.flatMap(({ row }) => row ?? []);
-          await maker.admit(rows, receiptOf(forked));
-          await crashPoint("fork.committed");
-          return forked;
+          await parts.intents.settleLeftover(session);
+          return await fork(parts, session, { request, ids, receiptOf }, call);
         }),
     );
   };
+}
 
-  async function sealNow(session: Session, call: Call): Promise<SnapshotRow> {
-    const snapshot = await sealing.describe(session, { kind: "named", title: "fork" });
-    await sealing.seal(session, snapshot, {}, call);
-    return snapshot;
-  }
+async function fork(parts: Parts, session: Session, { request, ids, receiptOf }: Fork, call: Call): Promise<Forked> {
+  const { records, cordon, assertRoom, maker, ceilings, crashPoint } = parts;
+  const given = request.snapshotId === null ? null : await findSnapshot(records, session, request.snapshotId);
+  using _entry = cordon.enter();
+  await assertRoom(call);
+  using reserved = new DisposableStack();
+  const origin = given ?? (await sealNow(parts.sealing, session, call));
+  await crashPoint("fork.snapshot_taken");
+  const outcomes = new Map<SessionId, Outcome>();
+  await inParallel(ids, CONCURRENCY, async (id) => {
+    const blueprint = blueprintOf(session.row, origin, { ...request, id }, ceilings);
+    outcomes.set(id, await makeChild(parts, { blueprint, reserved }, call));
+  });
+  await crashPoint("fork.children_made");
+  const children = ids.flatMap((id) => outcomes.get(id) ?? []);
+  const forked = { snapshotId: origin.id, children: children.map(({ child }) => child) };
+  const rows = children.flatMap(({ row }) => row ?? []);
+  await maker.admit(rows, receiptOf(forked));
+  await crashPoint("fork.committed");
+  return forked;
+}
 
-  async function makeChild(
-    blueprint: Blueprint,
-    { places, call }: { readonly places: DisposableStack; readonly call: Call },
-  ): Promise<Outcome> {
-    try {
-      // Held until all children are admitted, so that nobody else takes the id meanwhile.
-      places.use(registry.reserve(blueprint.id, blueprint.env));
-      const row = await maker.make(blueprint, call);
-      return { child: { id: row.id, token: row.token }, row };
-    } catch (thrown) {
-      const { reason, message } = SandboxError.from(thrown);
-      return { child: { reason, message } };
-    }
+interface Fork {
+  readonly request: ForkRequest;
+  readonly ids: readonly SessionId[];
+  readonly receiptOf: (forked: Forked) => ReceiptRow | undefined;
+}
+
+async function sealNow(sealing: Sealing, session: Session, call: Call): Promise<SnapshotRow> {
+  const snapshot = await sealing.describe(session, { kind: "named", title: "fork" });
+  await sealing.seal(session, snapshot, {}, call);
+  return snapshot;
+}
+
+/** Its id stays in `reserved` until all children are admitted, so that no other create takes it meanwhile. */
+async function makeChild(
+  { registry, maker }: Parts,
+  { blueprint, reserved }: { readonly blueprint: Blueprint; readonly reserved: DisposableStack },
+  call: Call,
+): Promise<Outcome> {
+  try {
+    reserved.use(registry.reserve(blueprint.id, blueprint.env));
+    const row = await maker.make(blueprint, call);
+    return { child: { id: row.id, token: row.token }, row };
+  } catch (thrown) {
+    const { reason, message } = SandboxError.from(thrown);
+    return { child: { reason, message } };
   }
 }
 
-/** Checked before anything is made: an id that cannot be is the whole request's fault. */
+/** Checked before anything is made: a bad id fails the whole request. */
 function childIds({ count, childIds: given }: ForkRequest): readonly SessionId[] {
   if (!Number.isInteger(count) || count < 1 || count > MAX_CHILDREN)
     throw invalidArgument("count", `must be from 1 to ${MAX_CHILDREN}`);
@@ -151,9 +163,9 @@ function childIds({ count, childIds: given }: ForkRequest): readonly SessionId[]
 
 function assertForkable(session: Session, { expectedGeneration, snapshotId }: ForkRequest): void {
   const { phase } = session.row;
-  // The files of a snapshot are there also where the head is not.
-  const rests = phase.kind === "paused" || (phase.kind === "failed" && snapshotId !== null);
-  if (!rests) assertActive(phase, "ForkSession");
+  // A failed session may have no head, but a snapshot has its files.
+  const isStill = phase.kind === "paused" || (phase.kind === "failed" && snapshotId !== null);
+  if (!isStill) assertActive(phase, "ForkSession");
   assertGeneration(session, expectedGeneration);
 }
 

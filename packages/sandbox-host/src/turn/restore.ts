@@ -56,7 +56,7 @@ export function createRestoreSnapshot(deps: {
           const snapshot = await findSnapshot(records, session, request.snapshotId);
           using _entry = deps.cordon.enter();
           await deps.assertRoom(call);
-          using _place = registry.reserve(id, session.row.env);
+          using _reserved = registry.reserve(id, session.row.env);
           const given = { id, labels: null, env: null, limits: {}, networkPolicy: null, ttlMs: null };
           const row = await maker.make({ ...blueprintOf(session.row, snapshot, given, deps.ceilings), ports }, call);
           const result = { id: row.id, token: row.token };

@@ -21,10 +21,10 @@ interface Call {
   readonly signal: AbortSignal;
 }
 
-/** Takes a named snapshot, outside of the count of turns. In a paused session too: nothing in it moves. */
+/** Takes a named snapshot, which is not counted as a turn. A paused session can have one too: nothing in it changes. */
 export type CreateSnapshot = (session: Session, request: SnapshotRequest, call: Call) => Promise<SnapshotRow>;
 
-export function createCreateSnapshot(deps: {
+export function createNamedSnapshot(deps: {
   readonly receipts: Receipts;
   readonly intents: Intents;
   readonly storage: Storage;
@@ -53,7 +53,7 @@ export function createCreateSnapshot(deps: {
   };
 }
 
-/** Throws `SNAPSHOTS_NOT_AVAILABLE` where the storage has none. */
+/** Throws `SNAPSHOTS_NOT_AVAILABLE` if the storage has none. */
 export function assertSnapshots(storage: Storage): void {
   if (storage.capabilities.snapshots === "supported") return;
   throw new SandboxError("SNAPSHOTS_NOT_AVAILABLE", "this host's storage has no snapshots");

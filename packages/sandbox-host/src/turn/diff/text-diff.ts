@@ -1,7 +1,7 @@
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from "diff";
 import { showPath } from "./byte-path.ts";
 import type { Difference, Side, Trees } from "./comparison.ts";
-import { type FileText, readText } from "./read-text.ts";
+import { readAt } from "./content.ts";
 import type { Tree } from "./tree.ts";
 
 /** What text diffs may cost. */
@@ -30,6 +30,8 @@ const CONTEXT_LINES = 3;
 /** Two files that have little in common take the square of their lines, in time and in memory. */
 const MAX_EDITS = 4000;
 const MAX_FILE_MS = 2000;
+/** How much of a file is read to find out whether it is text. */
+const SNIFF_BYTES = 8 * 1024;
 
 /**
  * Writes unified diffs, one difference after the other, until a limit is reached. A diff is whole or left out: half a
@@ -67,7 +69,7 @@ export function createTextDiffs(
   };
 }
 
-/** Undefined where it takes too long. */
+/** Undefined if it takes too long. */
 function unify(
   { from, to }: Difference,
   { before, after }: { readonly before: string; readonly after: string },
@@ -88,4 +90,34 @@ function isAboutFiles({ from, to }: Difference): boolean {
 
 function nameOf(prefix: "a" | "b", side: Side | null): string {
   return side === null ? "/dev/null" : `${prefix}${showPath(side.path)}`;
+}
+
+/** The content of a file, as far as it is text and not too large. */
+type FileText =
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "binary" }
+  | { readonly kind: "large" };
+
+/** Reads a file. One with a NUL near its beginning, or that is no UTF-8, is binary. */
+function readText(tree: Tree, { path, entry }: Side, maxBytes: number): FileText {
+  if (entry.sizeBytes === 0) return { kind: "text", text: "" };
+  using file = tree.open(path);
+  const read = (bytes: number): Buffer => {
+    const content = Buffer.alloc(Math.min(bytes, entry.sizeBytes));
+    return content.subarray(0, readAt(file.descriptor, content, 0));
+  };
+  const start = read(SNIFF_BYTES);
+  if (start.includes(0) || decode(start, "beginning") === null) return { kind: "binary" };
+  if (entry.sizeBytes > maxBytes) return { kind: "large" };
+  const text = decode(read(maxBytes), "whole");
+  return text === null ? { kind: "binary" } : { kind: "text", text };
+}
+
+/** Null if it is no UTF-8. The last character of a beginning may be cut. */
+function decode(bytes: Buffer, part: "beginning" | "whole"): string | null {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes, { stream: part === "beginning" });
+  } catch {
+    return null;
+  }
 }
