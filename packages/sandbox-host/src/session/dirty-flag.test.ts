@@ -1,10 +1,10 @@
 import { describe, expect, it } from "@jest/globals";
 import type { SessionRow } from "../record/row.ts";
-import { createDirtyFlag } from "./dirty-flag.ts";
+import { DirtyFlag } from "./dirty-flag.ts";
 
 function start() {
   let row = { generation: 1, headGeneration: 1, parentSnapshot: "a" } as SessionRow;
-  const dirtyFlag = createDirtyFlag(() => row);
+  const dirtyFlag = new DirtyFlag(() => row);
   return { dirtyFlag, change: (change: Partial<SessionRow>) => void (row = { ...row, ...change }) };
 }
 

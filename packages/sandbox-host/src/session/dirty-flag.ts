@@ -1,33 +1,35 @@
 import type { SessionRow } from "../record/row.ts";
 
 /**
- * What the service itself has certainly written to a session's files. Where there is such a write, nobody has to ask the
- * storage whether anything was written; where there is none, only the storage knows.
+ * Whether the service itself has certainly written to a session's files. If it has, the storage need not be asked whether
+ * anything was written; if not, only the storage knows.
  */
-export interface DirtyFlag {
-  /** Call it before a write, and what it answers when the write has certainly changed something. */
-  beginWrite(): () => void;
-  /** Whether the files differ for certain from the snapshot that they continue from. */
-  readonly isSet: boolean;
-}
+export class DirtyFlag {
+  readonly #row: () => SessionRow;
+  /** The version of the files that the last certain write changed. */
+  #written: string | undefined;
 
-export function createDirtyFlag(row: () => SessionRow): DirtyFlag {
-  /** The files and the snapshot that the last certain write came after. Each seal and each rollback changes it. */
-  let last: string | undefined;
-  const version = (): string => {
-    const { generation, headGeneration, parentSnapshot } = row();
+  constructor(row: () => SessionRow) {
+    this.#row = row;
+  }
+
+  /** Call it before a write, and the function that it returns when the write has certainly changed something. */
+  beginWrite(): () => void {
+    const begun = this.#version();
+    return () => {
+      // A write that overlaps a seal may be on either side of the snapshot, so it does not count.
+      if (this.#version() === begun) this.#written = begun;
+    };
+  }
+
+  /** Whether the files differ for certain from the snapshot that they continue from. */
+  get isSet(): boolean {
+    return this.#written === this.#version();
+  }
+
+  /** Each seal and each rollback changes it. */
+  #version(): string {
+    const { generation, headGeneration, parentSnapshot } = this.#row();
     return JSON.stringify([generation, headGeneration, parentSnapshot]);
-  };
-  return {
-    beginWrite: () => {
-      const begun = version();
-      return () => {
-        // One that a seal came in between of is either before or after that snapshot, which is not known.
-        if (version() === begun) last = begun;
-      };
-    },
-    get isSet() {
-      return last === version();
-    },
-  };
+  }
 }

@@ -4,7 +4,7 @@ import type { SessionCommit } from "../record/operation.ts";
 import type { Records } from "../record/records.ts";
 import type { IntentRow, SessionRow } from "../record/row.ts";
 import type { HeadRef } from "../storage/storage.ts";
-import { createDirtyFlag, type DirtyFlag } from "./dirty-flag.ts";
+import { DirtyFlag } from "./dirty-flag.ts";
 import { createGate, type Gate } from "./gate.ts";
 import { assertActive, assertTransition } from "./phase.ts";
 
@@ -65,7 +65,7 @@ export function createSession(
     },
     serial: createSerial(),
     gate: createGate(),
-    dirtyFlag: createDirtyFlag(() => row),
+    dirtyFlag: new DirtyFlag(() => row),
     lifetime: new AbortController(),
     leftover: null,
     returned: Promise.resolve(),
