@@ -17,7 +17,6 @@ import type {
   StorageStatus,
 } from "./model.ts";
 import type { Prewarm } from "./prewarm.ts";
-import type { Usage } from "./usage.ts";
 import type { Views } from "./views.ts";
 
 export type * from "./model.ts";
@@ -185,4 +184,14 @@ export interface Storage extends Views, Usage, Journals {
 
   /** Destroys all of this storage, for a home that is being removed. Needs no `open`; what is not there is gone. */
   destroyAll(call: StorageCall): Promise<void>;
+}
+
+/** How much space sessions use. Backends account for recent writes some seconds later. */
+export interface Usage {
+  /** Bytes that the session's heads and snapshots use in the pool, without those of its origin. */
+  usedBytes(token: string, call: StorageCall): Promise<number>;
+  /** Bytes that a head refers to, its origin's included. */
+  headBytes(head: HeadRef, call: StorageCall): Promise<number>;
+  /** The result of `usedBytes` for all sessions at once, by token. */
+  usedBytesOfAll(call: StorageCall): Promise<ReadonlyMap<string, number>>;
 }

@@ -1,10 +1,11 @@
-import { hasReason, SandboxError } from "@turnbox/core";
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { hasErrno, hasReason, SandboxError } from "@turnbox/core";
 import type { HeadRef } from "../storage.ts";
 import { type DaemonCondition, examineDaemon, reviveDaemon } from "./daemon.ts";
 import { Datasets } from "./datasets.ts";
 import { detectFlavor } from "./flavor.ts";
 import { headOf, type Layout } from "./layout.ts";
-import { createLostMounts } from "./lost-mounts.ts";
 import type { MountTarget } from "./mounts.ts";
 import { createKnownOrigins } from "./origins.ts";
 import type { PoolGate } from "./pool-gate.ts";
@@ -17,7 +18,7 @@ export interface OpeningOptions {
   readonly layout: Layout;
   readonly poolSizeBytes: number;
   readonly gate: PoolGate;
-  /** Names of the views that somebody looks at now. */
+  /** Names of the views that are open now. */
   readonly liveViews: ReadonlySet<string>;
   /** Called with the heads that were mounted again, before they are forgotten. */
   readonly onRemounted?: ((heads: readonly HeadRef[]) => Promise<void>) | undefined;
@@ -27,8 +28,8 @@ export interface OpeningOptions {
 const WELL: DaemonCondition = { presence: "answers", lost: [] };
 
 /**
- * Brings daemon, pool and mounts to where they serve. The gate is closed before anything that others may rely on is
- * taken away, and opened again by the caller; where this throws, it stays as it is by then.
+ * Starts the daemon, opens the pool and mounts what was mounted. The gate is closed before anything that other operations
+ * may use is removed, and the caller opens it again; if this throws, the gate stays as it is by then.
  */
 export async function openPool(
   { tools, layout, poolSizeBytes, gate, liveViews, onRemounted }: OpeningOptions,
@@ -38,7 +39,7 @@ export async function openPool(
   const flavor = await detectFlavor(zfs, signal);
   const daemon = { ...tools, layout };
   const condition = flavor === "zfs-fuse" ? await examineDaemon(daemon, signal) : WELL;
-  const record = createLostMounts(layout.poolDirectory);
+  const record = new LostMounts(layout.poolDirectory);
   const lost = byPath([...(await record.read()), ...condition.lost]);
   if (condition.presence === "absent" || lost.length > 0) await gate.close();
   if (condition.lost.length > 0) await record.write(lost);
@@ -60,14 +61,14 @@ export async function openPool(
   return { pool, remounted };
 }
 
-/** Bases are not: nothing reads them there. Views are, as long as they are looked at, and journals are. */
+/** Heads and journals are, and views that are open. Bases are not: nothing reads them there. */
 function isMountedAgain(dataset: string, layout: Layout, views: ReadonlySet<string>): boolean {
   return views.has(dataset) || dataset.startsWith(`${layout.journals}/`) || headOf(layout, dataset) !== undefined;
 }
 
 /**
- * Mounts what was mounted before the daemon died, one by one. Answers with the heads among it. One that somebody still
- * holds, a container on it for one, is left for its next use: it must not keep all others from being served.
+ * Mounts what was mounted before the daemon died, one by one. Returns the heads among it. A mount point that is still in
+ * use, for example by a container, is left for its next use, so that it does not block all others.
  */
 async function mountAgain(
   pool: ZfsPool,
@@ -100,4 +101,34 @@ async function mountAgain(
 /** One for each path: a path mounted over is in the table several times. */
 function byPath(targets: readonly MountTarget[]): readonly MountTarget[] {
   return [...new Map(targets.map((target) => [target.path, target])).values()];
+}
+
+/**
+ * The record of what was mounted when the daemon died and is not mounted again yet. It is written before the dead mounts
+ * are removed: after that nothing else knows them, and opening may fail half-way, or the service die.
+ */
+class LostMounts {
+  readonly #path: string;
+
+  constructor(directory: string) {
+    this.#path = join(directory, "lost-mounts.json");
+  }
+
+  async read(): Promise<readonly MountTarget[]> {
+    try {
+      return JSON.parse(await readFile(this.#path, "utf8")) as readonly MountTarget[];
+    } catch (thrown) {
+      if (hasErrno(thrown, "ENOENT")) return [];
+      throw thrown;
+    }
+  }
+
+  async write(targets: readonly MountTarget[]): Promise<void> {
+    await writeFile(`${this.#path}.new`, JSON.stringify(targets), { mode: 0o600 });
+    await rename(`${this.#path}.new`, this.#path);
+  }
+
+  async clear(): Promise<void> {
+    await rm(this.#path, { force: true });
+  }
 }

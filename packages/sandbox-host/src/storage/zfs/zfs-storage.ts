@@ -1,4 +1,3 @@
-import { access } from "node:fs/promises";
 import { type Clock, type CommandRunner, SandboxError, systemClock } from "@turnbox/core";
 import { KeyedMutex } from "../../async/keyed-mutex.ts";
 import type { JournalDirectory, JournalsSpec } from "../journals.ts";
@@ -24,19 +23,15 @@ import type { Point, View } from "../views.ts";
 import { createBase, destroyBase, listBases } from "./bases.ts";
 import { boundSession } from "./bound-session.ts";
 import { changedPaths } from "./changed-paths.ts";
-import { findDaemon } from "./daemon.ts";
 import { collectHeads, shrinkSession } from "./dependencies.ts";
-import { detectFlavor } from "./flavor.ts";
-import { flushAll } from "./flush-all.ts";
 import { createHead, destroyHead, headBytes, mountHead, unmountHead } from "./heads.ts";
+import { destroyHome, flushHome, prepareHome } from "./home.ts";
 import { openJournals } from "./journals.ts";
 import { checkLayoutNames, type LayoutNames } from "./layout-names.ts";
 import { MOUNT_LOCK_PATH } from "./mount-lock.ts";
 import { Mounts } from "./mounts.ts";
 import { openPool } from "./open-pool.ts";
 import { createPoolGate, type PoolGate } from "./pool-gate.ts";
-import { destroyPool } from "./pool.ts";
-import { prepareHome } from "./prepare-home.ts";
 import {
   createSession,
   destroySession,
@@ -246,7 +241,7 @@ export class ZfsStorage implements Storage {
   }
 
   flush(call: StorageCall): Promise<void> {
-    return this.#run(call, flushAll);
+    return this.#run(call, flushHome);
   }
 
   destroyAll({ signal }: StorageCall): Promise<void> {
@@ -255,7 +250,7 @@ export class ZfsStorage implements Storage {
       async () => {
         await this.#gate.close();
         this.#pool = undefined;
-        await destroyAll(this.#options, this.#tools, signal);
+        await destroyHome(this.#options, this.#tools, signal);
       },
       signal,
     );
@@ -294,31 +289,4 @@ export class ZfsStorage implements Storage {
   #runKeyed<T>(key: string, call: StorageCall, work: Work<T>): Promise<T> {
     return this.#run(call, (pool, inner) => this.#mutex.run(key, () => work(pool, inner), inner.signal));
   }
-}
-
-/** The pool goes first: while anything of it is in use, all stays. */
-async function destroyAll(
-  options: ZfsStorageOptions,
-  { zfs, mounts, clock, limits }: ZfsTools,
-  signal: AbortSignal,
-): Promise<void> {
-  if (!(await exists(options.home))) return;
-  const layout = await prepareHome(options);
-  const flavor = await detectFlavor(zfs, signal);
-  const patience = { clock, flavor, patienceMs: limits.resetPatienceMs, signal };
-  if (flavor === "openzfs" || (await findDaemon({ zfs, mounts, clock, layout }, signal)) === "present") {
-    for (const { source, path } of mounts.below(layout.mountRoot)) {
-      if (source.startsWith(`${layout.pool}/`)) await mounts.unmount({ dataset: source, path }, patience);
-    }
-    await destroyPool({ zfs, layout }, patience);
-  }
-  const args = ["-rf", "--one-file-system", "--", layout.poolDirectory, layout.mountRoot];
-  await zfs.read("removing the pool's directories", { program: "rm", args }, signal);
-}
-
-async function exists(path: string): Promise<boolean> {
-  return await access(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { parseDiff } from "./parse-diff.ts";
+import { parseDiff } from "./changed-paths.ts";
 
 const MOUNT = "/home/mnt/t1/g1";
 
@@ -24,7 +24,7 @@ describe("parseDiff", () => {
     expect(parseDiff(`+\tF\t${MOUNT}/a/<xattrdir>/user.x\nM\t/\t${MOUNT}/<xattrdir>\n`, MOUNT)).toEqual(["/", "/a"]);
   });
 
-  it("is nothing where nothing changed", () => {
+  it("returns no path if nothing changed", () => {
     expect(parseDiff("", MOUNT)).toEqual([]);
   });
 
@@ -35,7 +35,7 @@ describe("parseDiff", () => {
     [`R\tF\t${MOUNT}/x`],
     [`M\tF\t${MOUNT}/x\t${MOUNT}/y`],
     [`M ${MOUNT}/x`],
-  ])("does not pretend to understand %j", (line) => {
+  ])("returns null for %j", (line) => {
     expect(parseDiff(`+\tF\t${MOUNT}/fine\n${line}\n`, MOUNT)).toBeNull();
   });
 });
