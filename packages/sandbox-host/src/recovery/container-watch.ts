@@ -13,14 +13,14 @@ interface Deps {
   readonly log: Logger;
 }
 
-/** How many dead sandboxes are taken away at once. */
+/** How many dead sandboxes are removed at once. */
 const LANES = 8;
-/** What one look, removals included, may take. */
+/** Longest time of one look, removals included. */
 const LOOK_TIMEOUT_MS = 30_000;
 
 /**
- * Notices sandboxes that die, until aborted: their sessions begin a new generation, of which watchers are told, before
- * anybody calls. Calls that ran in them have learned it by themselves.
+ * Detects sandboxes that die, until aborted: their sessions begin a new generation, which watchers get, before the next
+ * call. Calls that ran in them have failed by themselves.
  */
 export async function watchContainers(
   deps: Deps,
@@ -33,7 +33,7 @@ export async function watchContainers(
     if (isOver()) return;
     const call = { signal: AbortSignal.any([options.signal, AbortSignal.timeout(LOOK_TIMEOUT_MS)]) };
     await look(deps, call).catch((thrown: unknown) => {
-      if (!isOver()) log.error({ err: SandboxError.from(thrown) }, "a dead sandbox could not be taken away");
+      if (!isOver()) log.error({ err: SandboxError.from(thrown) }, "dead sandbox not removed");
     });
   }
 }
@@ -54,7 +54,7 @@ async function look(
     const session = sessions.get(id);
     // It may have been replaced while this looked.
     if (session === undefined || containers.resident(session) !== id) return;
-    log.warn({ sessionId: session.row.id, container: id }, "a sandbox has died");
+    log.warn({ sessionId: session.row.id, container: id }, "sandbox died");
     await containers.lose(session, id, call);
   });
 }
