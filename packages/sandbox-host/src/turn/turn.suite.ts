@@ -2,12 +2,12 @@ import { SIGNAL, type TestHost } from "../compose.suite.ts";
 import type { Session } from "../session/session.ts";
 import type { ForkRequest } from "./fork.ts";
 
-/** Calls of the turn's use cases as tests make them, with what does not matter filled in. */
+/** Calls of the turn's use cases as tests make them, with defaults for what a test does not care about. */
 
 export const completeTurn = (test: TestHost, session: Session, turnKey = "") =>
   test.host.completeTurn(session, { turnKey, outcome: "succeeded", expectedGeneration: undefined }, { signal: SIGNAL });
 
-/** Writes a file and seals the turn; answers with the snapshot's id. */
+/** Writes a file and seals the turn; returns the snapshot's id. */
 export async function writeAndSeal(test: TestHost, session: Session, text: string): Promise<string> {
   await test.bash(session, `write /workspace/a ${text}`);
   const { snapshot } = await completeTurn(test, session);
@@ -25,15 +25,20 @@ export const takeSnapshot = (test: TestHost, session: Session, title: string, ke
 export const deleteSnapshot = (test: TestHost, session: Session, snapshotId: string, key = "") =>
   test.host.deleteSnapshot(session, { idempotencyKey: key, payload: snapshotId, snapshotId }, { signal: SIGNAL });
 
-export const rollBack = (test: TestHost, session: Session, snapshotId: string) =>
+export const rollBack = (
+  test: TestHost,
+  session: Session,
+  snapshotId: string,
+  more: { readonly drainTimeoutMs?: number; readonly generation?: number } = {},
+) =>
   test.host.rollbackSession(
     session,
     {
       idempotencyKey: "",
       payload: snapshotId,
       snapshotId,
-      expectedGeneration: undefined,
-      drainTimeoutMs: 0,
+      expectedGeneration: more.generation,
+      drainTimeoutMs: more.drainTimeoutMs ?? 0,
       processes: "stop",
     },
     { signal: SIGNAL },
@@ -74,7 +79,7 @@ export const rowsOf = (test: TestHost, session: Session) => test.host.records.ca
 export const storedNames = async (test: TestHost, session: Session): Promise<string[]> =>
   (await test.storage.listSnapshots(session.row.token, { signal: SIGNAL })).map(({ name }) => name).sort();
 
-/** Settles when the session, and whatever else was being removed, is gone. */
+/** Settles when the session, and everything else that was being removed, is gone. */
 export async function destroyed(test: TestHost, session: Session): Promise<void> {
   await test.host.destroySession(session);
   const deadlineMs = performance.now() + 10_000;

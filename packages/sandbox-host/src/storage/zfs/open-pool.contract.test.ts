@@ -4,12 +4,11 @@ import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import type { Head, Storage } from "../storage.ts";
 import { eventually } from "../suite/suite-fixture.suite.ts";
+import { call, createNamedHome, DEADLINE_MS, use } from "./named-home.suite.ts";
 import { createPrivateCorner, type PrivateCorner } from "./private-daemon.suite.ts";
 import { ZfsStorage } from "./zfs-storage.ts";
 
-const call = { signal: new AbortController().signal };
 const base = { name: "mini", digest: "ab12" };
-const DEADLINE_MS = 60_000;
 
 function createStorage(corner: PrivateCorner, home = corner.home): Storage {
   return new ZfsStorage({
@@ -342,6 +341,28 @@ describe("zfs-fuse that dies", () => {
       }
       await eventually(async () => {
         expect((await storage.status(call)).state).toBe("online");
+      });
+    },
+    DEADLINE_MS,
+  );
+});
+
+describe("a view that was left behind", () => {
+  it(
+    "keeps no storage from opening while it is in use, and goes afterwards",
+    async () => {
+      await using home = await createNamedHome();
+      const { storage, head } = home;
+      const view = await storage.openView({ kind: "head", head }, call);
+      {
+        await using _user = await use(view.path);
+        await home.create().open(call);
+        expect(await readFile(join(view.path, "hello"), "utf8")).toBe("from the base");
+        await view[Symbol.asyncDispose]();
+      }
+      await eventually(async () => {
+        await home.create().open(call);
+        expect((await home.listed()).filter((name) => /views\/|@v-/.test(name))).toEqual([]);
       });
     },
     DEADLINE_MS,

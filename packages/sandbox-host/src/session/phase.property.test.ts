@@ -2,8 +2,8 @@ import { describe, expect, it, jest } from "@jest/globals";
 import { ERROR_TABLE, SandboxError } from "@turnbox/core";
 import fc from "fast-check";
 import { HOME, SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
-import { until } from "../session/rig.suite.ts";
-import type { Session } from "../session/session.ts";
+import { until } from "./rig.suite.ts";
+import type { Session } from "./session.ts";
 import {
   NAMES,
   nextState,
@@ -12,7 +12,7 @@ import {
   OUTCOMES,
   RACING_REASONS,
   type Settled,
-} from "./lifecycle-model.suite.ts";
+} from "./phase-model.suite.ts";
 
 jest.setTimeout(600_000);
 
