@@ -34,17 +34,17 @@ export interface Containers {
   ensure(session: Session, call: Call): Promise<string>;
   /**
    * Boots a container on a head that is not live yet, under an id that the caller has made durable. A head that the
-   * caller knows to be mounted comes with its path. `always`: in a network also where the policy allows nothing yet.
+   * caller knows to be mounted comes with its path. `always`: in a network, even if the policy allows nothing yet.
    */
   boot(session: Session, at: BootRequest, call: Call): Promise<void>;
   /** Takes over a container that the caller booted and committed. */
   adopt(session: Session, id: string): void;
-  /** Says that the container did not answer; the next `ensure` looks again. */
+  /** Says that the container did not answer; the next `ensure` checks it again. */
   suspect(session: Session): void;
   /** The container that is to be up now, undefined if there is none or an operation is changing that. */
   resident(session: Session): string | undefined;
   /**
-   * Says that the container has died: what is left of it is taken away, and the session goes on under a new generation. The
+   * Says that the container has died: what is left of it is removed, and the session goes on under a new generation. The
    * next `ensure` boots another on the same files.
    */
   lose(session: Session, id: string, call: Call): Promise<void>;

@@ -3,11 +3,11 @@ import type { Head, HeadRef } from "../storage/storage.ts";
 
 /**
  * Heads that were mounted a moment ago, when they were made: the first boot on one need not have the storage look at it
- * again. Each is told of once, so a boot that fails is followed by one that looks.
+ * again. Each is returned once, so a boot after one that failed asks the storage.
  */
 export interface RecentMounts {
   note(head: Head): void;
-  /** Where the head is mounted, if it was made so lately that it is known. */
+  /** The directory that the head is mounted at, if it was made so recently that it is known. */
   take(head: HeadRef): string | undefined;
 }
 

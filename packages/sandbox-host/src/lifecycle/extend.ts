@@ -32,7 +32,7 @@ export function createExtendSession(deps: { readonly receipts: Receipts; readonl
         const receipt = receiptOf(null);
         await session.commit(
           (row) => {
-            // Looked at here, because a destroy waits for nobody.
+            // Checked here again, because a destroy does not wait in the serial order.
             if (row.phase.kind === "creating" || row.phase.kind === "destroying")
               assertActive(row.phase, "ExtendSession");
             return { ...row, ...extendTiming(row, ttlMs, deps.clock.nowMs()) };

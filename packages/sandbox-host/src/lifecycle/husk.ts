@@ -14,7 +14,7 @@ export interface Husks {
   add(husk: HuskRow): void;
   all(): readonly HuskRow[];
   /**
-   * Removes all that nothing depends on any more. One that cannot go yet is left for the next time. Whoever asks while a
+   * Removes all that nothing depends on any more. One that cannot go yet is left for the next time. A call during a
    * collection runs shares the next one with all who ask by then: one look through the storage serves many removals.
    */
   collect(call: { readonly signal: AbortSignal }): Promise<void>;
@@ -56,7 +56,7 @@ export function createHusks(deps: {
         try {
           if ((await remove(husk, call)) === "gone") progress = true;
         } catch (err) {
-          log.warn({ err, token: husk.token }, "what is left of a destroyed session cannot be removed yet");
+          log.warn({ err, token: husk.token }, "husk not removed yet");
         }
       }
     }

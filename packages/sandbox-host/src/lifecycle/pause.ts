@@ -23,7 +23,7 @@ interface Call {
 }
 
 /**
- * Closes the session to tools at once, waits for the running ones, then freezes its processes. Where tools are left at
+ * Closes the session to tools at once, waits for the running ones, then freezes its processes. If tools are left at
  * the end of the time, they are killed, or the call fails with `TOOLS_IN_FLIGHT` and the session stays as it was.
  * Idempotent.
  */
@@ -77,7 +77,7 @@ export function createPauseSession({ runtime, containers, intents, clock, log, c
         await thaw(container).catch((err: unknown) => {
           // The next call finds it frozen and thaws it.
           containers.suspect(session);
-          log.error({ err, sessionId: session.row.id }, "a session that could not be paused is still frozen");
+          log.error({ err, sessionId: session.row.id }, "session not paused but still frozen");
         });
         throw thrown;
       }

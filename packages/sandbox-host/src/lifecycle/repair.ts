@@ -14,7 +14,7 @@ export interface RepairRequest {
 }
 
 export interface RepairResult {
-  /** What was done, in plain words; empty where nothing had to be. */
+  /** What was done, in plain words; empty if nothing was necessary. */
   readonly actions: readonly string[];
 }
 
@@ -113,7 +113,7 @@ async function restore(deps: Deps, session: Session, call: Call): Promise<Restor
   return { head: made, parent: origin.id, actions };
 }
 
-/** What the storage has of the session, or `INVALID_STATE` where that is nothing. */
+/** What the storage has of the session, or `INVALID_STATE` if it has nothing. */
 async function look({ storage }: Deps, { row }: Session, call: Call): Promise<SessionPresence> {
   const found = (await storage.presence(call)).find(({ token }) => token === row.token);
   if (found === undefined || found.heads.length + found.snapshots.length === 0)

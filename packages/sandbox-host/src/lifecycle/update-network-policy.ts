@@ -102,7 +102,7 @@ async function enforce(
 async function mark({ storage, log }: Deps, { row }: Session, policy: NetworkPolicy): Promise<void> {
   const call = { signal: AbortSignal.timeout(MARK_TIMEOUT_MS) };
   await storage.markSession(row.token, policyMarks(policy), call).catch((err: unknown) => {
-    log.warn({ err, sessionId: row.id }, "the files of a session are still marked with its earlier network policy");
+    log.warn({ err, sessionId: row.id }, "network policy of a session not written to its marks");
   });
 }
 

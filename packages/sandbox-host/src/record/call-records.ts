@@ -4,7 +4,7 @@ import type { StoredSession } from "./environment-records.ts";
 import type { CallPosition, CallRow, KnownCall, SnapshotRow } from "./row.ts";
 
 /**
- * Where calls and snapshots stand to each other. A logical clock, the sequence that names of snapshots come from, ticks
+ * The order of calls and snapshots. A logical clock, the sequence that names of snapshots come from, ticks
  * when a snapshot begins, when it is recorded and when files were lost. A call keeps the times of its start and its end.
  */
 const CLOCK = "snapshot";
@@ -22,7 +22,7 @@ export interface CallEnd extends CallKey {
   readonly headGeneration: number;
 }
 
-/** Puts a call on record as started, unless one of this id is known, which is the answer then. */
+/** Records a call as started, unless one of this id is known, which is returned then. */
 export function beginCall(db: DatabaseSync, row: Omit<CallRow, "status" | "result" | "resultFile">): KnownCall | null {
   const { changes } = prepared(
     db,
@@ -98,7 +98,7 @@ function positionOf(db: DatabaseSync, call: Placed): CallPosition {
   return cut === undefined ? "live" : beside(call, cut);
 }
 
-/** Where a call stands to the snapshot at which its head was left. */
+/** Whether a call came before or after the snapshot at which its head was left. */
 function beside({ callId, start, end }: Placed, cut: Readonly<Record<string, unknown>>): CallPosition {
   const begun = cut["origin_begun_tick"];
   // No call was under way at an undo snapshot, and none came after it; a tool snapshot is taken for its own call.

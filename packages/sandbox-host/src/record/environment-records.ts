@@ -15,7 +15,7 @@ export type StoredSession = Omit<SessionRow, "env">;
 
 const NONE: Environment = {};
 
-/** Stores the environment, if nobody has stored it yet. Answers with the hash that sessions refer to it by. */
+/** Stores the environment if it is not stored yet. Returns the hash that sessions refer to it by. */
 export function keepEnvironment(db: DatabaseSync, env: Environment): string | null {
   if (Object.keys(env).length === 0) return null;
   const text = JSON.stringify(env);

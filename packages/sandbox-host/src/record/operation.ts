@@ -240,13 +240,13 @@ export const operations = {
       atMs: Number(row["at_ms"]),
     };
   }),
-  /** The answer to a request whose effect is not in the records. */
+  /** The result of a request whose effect is not in the records. */
   keepReceipt: operation("full", putReceipt),
-  /** The answer to a request that was put down as begun. */
+  /** The result of a request that was recorded as begun. */
   finishReceipt: operation("full", finishReceipt),
   /** A request that was put down as begun had no effect: its key may come again. */
   dropReceipt: operation("normal", dropReceipt),
-  /** The start of a call, which is on record before its effect; answers with the call of this id that there is already. */
+  /** The start of a call, recorded before its effect; returns the call of this id if there is one already. */
   beginCall: operation("normal", beginCall),
   finishCall: operation("normal", finishCall),
   /** A call that was refused before it had any effect leaves no trace: the same id may come again. */
@@ -277,9 +277,9 @@ export const operations = {
       "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
     ).run(input.name, input.value);
   }),
-  /** Takes an epoch of the fleet's leader for known. Answers with the highest there is. */
+  /** Takes an epoch of the fleet's leader for known. Returns the highest there is. */
   raiseEpoch: operation("full", raiseEpoch),
-  /** Keeps what the leader of an epoch says about new sessions, unless a later leader is known. Answers with the highest. */
+  /** Keeps what the leader of an epoch says about new sessions, unless a later leader is known. Returns the highest. */
   keepAdmission: operation("full", keepAdmission),
   /** A process that is about to be started. Its receipt is durable before it is. */
   startProcess: operation(

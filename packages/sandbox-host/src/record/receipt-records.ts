@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { fairCap } from "./fair-cap.ts";
 
-/** What may be kept of the answers to idempotent requests. */
+/** How many results of idempotent requests may be kept. */
 export interface ReceiptBounds {
   readonly count: number;
   readonly bytes: number;

@@ -31,7 +31,7 @@ export class ResultFiles {
     this.#directory = resultDirectory(databasePath);
   }
 
-  /** Writes a file and brings it to the disk. Answers with its name and its size. */
+  /** Writes a file and brings it to the disk. Returns its name and its size. */
   async write(large: LargeContent): Promise<{ readonly name: string; readonly bytes: number }> {
     this.#made ??= mkdir(this.#directory, { recursive: true, mode: 0o700 });
     await this.#made;

@@ -32,7 +32,7 @@ export function resultBytes(db: DatabaseSync, _: null): Readonly<Record<string, 
 
 /**
  * Drops the oldest results of a session until the rest take no more than `keepBytes`. Of each a stub is left, so that the
- * call is known as ended. Answers with what the rest take.
+ * call is known as ended. Returns what the rest take.
  */
 export function dropResults(
   db: DatabaseSync,

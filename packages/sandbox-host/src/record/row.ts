@@ -6,7 +6,7 @@ import type { BaseRef } from "../storage/storage.ts";
 export type Phase =
   | {
       readonly kind: "creating";
-      /** The boot of the machine in which it stands ready for a create to come, untouched; absent where it does not. */
+      /** The boot of the machine in which it is warm, not used by a create; absent if it is not. */
       readonly readyIn?: string;
     }
   | { readonly kind: "active" }
@@ -60,7 +60,7 @@ export interface SessionRow {
   readonly networkPolicy: NetworkPolicy | null;
   /** Addresses that ports of one generation have, on this host's advertised address. */
   readonly exposures: readonly Exposure[];
-  /** Where its files came from, if not from a template. */
+  /** The snapshot that its files came from, if not from a template. */
   readonly forkedFrom: { readonly sessionId: string; readonly snapshotId: string } | null;
   readonly quotaBytes: number | null;
   readonly refquotaBytes: number | null;
@@ -135,7 +135,7 @@ export interface HuskRow {
   readonly sinceMs: number;
 }
 
-/** The durable answer to an idempotent request. */
+/** The durable result of an idempotent request. */
 export interface ReceiptRow {
   /** Tenant and operation; keys of different operations never meet. */
   readonly scope: string;
@@ -147,7 +147,7 @@ export interface ReceiptRow {
 }
 
 /**
- * An effectful tool call: `started` before the effect, `finished` before the answer, `doubtful` where its effect may have
+ * An effectful tool call: `started` before the effect, `finished` before the result is sent, `doubtful` if its effect may have
  * been lost since with the files that it wrote.
  */
 export interface CallRow {
@@ -155,7 +155,7 @@ export interface CallRow {
   readonly callId: string;
   readonly payloadHash: string;
   readonly generation: number;
-  /** The head that it ran on; 0 where that is not known. */
+  /** The head that it ran on; 0 if that is not known. */
   readonly headGeneration: number;
   readonly status: "started" | "finished" | "doubtful";
   /** The result as JSON, without its content if that is in a file or was dropped. */
@@ -172,7 +172,7 @@ export interface KnownCall extends CallRow {
   readonly position: CallPosition;
 }
 
-/** How a launched process ended, where it has. `exitCode` and `signal` are known only where somebody has seen them. */
+/** How a launched process ended, if it has. `exitCode` and `signal` are known only if the service or its shell saw the end. */
 export interface ProcessEnd {
   readonly reason: "exited" | "signaled" | "oom" | "sandbox_lost" | "stopped" | "terminal_closed";
   readonly exitCode: number | null;
@@ -191,15 +191,15 @@ export interface ProcessRow {
   readonly binary: string;
   readonly args: readonly string[];
   readonly terminal: { readonly columns: number; readonly rows: number } | null;
-  /** The port it listens on inside and where that is reached, 0 and empty where none is exposed. */
+  /** The port it listens on inside and the address that leads to it, 0 and empty if none is exposed. */
   readonly port: number;
   readonly address: string;
-  /** Whether its port, where it has one, was seen to accept a connection. */
+  /** Whether its port, if it has one, was seen to accept a connection. */
   readonly ready: "yes" | "no";
   readonly startedAtMs: number;
-  /** `no` until it was seen to run: one that a crash cut off there was never told of to anybody. */
+  /** `no` until it was seen to run: one that a crash cut off before that was never returned to a caller. */
   readonly started: "yes" | "no";
-  /** What its launch is found by again; null where the caller gave no key. */
+  /** The key that its launch is found by again; null if the caller gave none. */
   readonly receipt: { readonly scope: string; readonly key: string } | null;
   readonly end: ProcessEnd | null;
 }

@@ -62,7 +62,7 @@ const MIGRATIONS: Readonly<Record<number, (db: DatabaseSync) => void>> = {
     const { count } = db.prepare("SELECT count(*) AS count FROM intents").get() ?? {};
     if (count !== 0) throw new Error("an operation was cut off by a crash: start the earlier version once to end it");
   },
-  // Where calls of the older version ran is not known, so what became of them is not either.
+  // The heads of calls of the older version are not known, so their outcome is not either.
   2: (db) => {
     db.exec(`
       ALTER TABLE snapshots ADD COLUMN head_generation INTEGER NOT NULL DEFAULT 0;
@@ -161,7 +161,7 @@ function migrate(db: DatabaseSync, from: number): void {
 
 const INCREMENTAL = 2;
 
-/** A database of an older version gives no space back until it is written anew once. Without room for that it stays so. */
+/** A database of an older version gives back no space until it has been rewritten once. Without room for that it stays so. */
 function shrinkable(db: DatabaseSync): void {
   if (db.prepare("PRAGMA auto_vacuum").get()?.["auto_vacuum"] === INCREMENTAL) return;
   try {

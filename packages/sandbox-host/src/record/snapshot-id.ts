@@ -13,7 +13,7 @@ export function mayBeSnapshotId(text: string): boolean {
   return text.startsWith(PREFIX);
 }
 
-/** A name in the storage that is unique in the pool for ever, also where an earlier operation crashed half-way. */
+/** A name in the storage that is unique in the pool for all time, even if an earlier operation crashed half-way. */
 export async function nextSnapshotName(records: Records): Promise<string> {
   const number = await records.call("nextNumber", "snapshot");
   return `s${number.toString().padStart(10, "0")}`;

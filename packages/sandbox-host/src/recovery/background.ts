@@ -23,7 +23,7 @@ interface Deps {
   readonly expiry: Expiry;
   readonly clock: Clock;
   readonly log: Logger;
-  /** How often what needs no hurry is looked after. */
+  /** How often work without urgency is done. */
   readonly intervalMs: number;
   /** How long tool calls are known after their end, and how many of each session. */
   readonly callRetention: { readonly ms: number; readonly perSession: number };
@@ -39,12 +39,12 @@ interface Deps {
 
 const FORGET_EVERY_MS = 300_000;
 const EXPIRE_EVERY_MS = 1_000;
-/** A dead storage daemon takes every session with it, so it is looked for more often than the rest. */
+/** A dead storage daemon stops every session, so it is checked more often than the rest. */
 const STORAGE_EVERY_MS = 3_000;
-/** The death of a sandbox is to be noticed within a second. */
+/** The death of a sandbox is detected within a second. */
 const CONTAINERS_EVERY_MS = 500;
 const SWEEP_EVERY_MS = 60_000;
-/** How many sandboxes are taken up at once. */
+/** How many sandboxes are thawed at once. */
 const LANES = 8;
 
 /** What a host does besides serving, until disposed. */
@@ -68,7 +68,7 @@ export function startBackground(deps: Deps): AsyncDisposable {
       await work;
       await deps.expiry.settled();
       await deps.expiry.save().catch((err: unknown) => {
-        deps.log.warn({ err }, "how long sessions were idle is forgotten");
+        deps.log.warn({ err }, "idle times of sessions not saved");
       });
     },
   };
@@ -77,7 +77,7 @@ export function startBackground(deps: Deps): AsyncDisposable {
 async function expire({ expiry, clock, log }: Deps, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await expiry.sweep({ signal }).catch((err: unknown) => {
-      log.error({ err }, "the times of sessions could not be looked at");
+      log.error({ err }, "timeouts of sessions not checked");
     });
     await clock.sleep(EXPIRE_EVERY_MS, { signal }).catch(() => undefined);
   }
@@ -104,7 +104,7 @@ async function forget(deps: Deps, signal: AbortSignal): Promise<void> {
   };
   while (!signal.aborted) {
     await drop().catch((err: unknown) => {
-      log.error({ err }, "old answers could not be dropped");
+      log.error({ err }, "old results not dropped");
     });
     await clock.sleep(FORGET_EVERY_MS, { signal }).catch(() => undefined);
   }
@@ -113,14 +113,14 @@ async function forget(deps: Deps, signal: AbortSignal): Promise<void> {
 async function sweepOutputs({ outputs, clock, log }: Deps, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await outputs.sweep().catch((err: unknown) => {
-      log.error({ err }, "old outputs could not be dropped");
+      log.error({ err }, "old outputs not dropped");
     });
     await clock.sleep(SWEEP_EVERY_MS, { signal }).catch(() => undefined);
   }
 }
 
 /**
- * The freeze of a stop ends with the start: background processes go on before anybody calls. A container that is gone,
+ * The freeze of a stop ends with the start: background processes go on before the first call. A container that is gone,
  * as after a reboot, is replaced when it is needed and not before.
  */
 async function thaw({ registry, runtime, containers, log }: Deps, signal: AbortSignal): Promise<void> {
@@ -130,7 +130,7 @@ async function thaw({ registry, runtime, containers, log }: Deps, signal: AbortS
     try {
       if ((await runtime.liveness(container, { signal })) === "paused") await containers.ensure(session, { signal });
     } catch (err) {
-      log.warn({ err, sessionId }, "a sandbox could not be taken up again yet");
+      log.warn({ err, sessionId }, "sandbox not thawed yet");
     }
   });
 }

@@ -9,8 +9,8 @@ const NONE = "";
 const FLUSH_TIMEOUT_MS = 5_000;
 
 /**
- * The boot in which an earlier service stopped cleanly; null where the last one did not. The mark is taken away: from here
- * on files change again.
+ * The boot in which an earlier service stopped cleanly; null if the last one did not. The mark is removed, because
+ * files change from here on.
  */
 export async function takeCleanStop(records: Records): Promise<string | null> {
   const bootId = await records.call("findFact", CLEAN_STOP);
@@ -21,7 +21,7 @@ export async function takeCleanStop(records: Records): Promise<string | null> {
 
 /**
  * Records that nothing is lost by a boot that comes next: nothing runs any more that writes, and what was written is on
- * the disk. Where that cannot be brought about, nothing is recorded, and the boot counts as a crash.
+ * the disk. If that fails, nothing is recorded, and the boot counts as a crash.
  */
 export async function recordCleanStop(deps: {
   readonly records: Records;
@@ -33,6 +33,6 @@ export async function recordCleanStop(deps: {
     await deps.storage.flush({ signal: AbortSignal.timeout(FLUSH_TIMEOUT_MS) });
     await deps.records.call("keepFact", { name: CLEAN_STOP, value: deps.bootId });
   } catch (err) {
-    deps.log.warn({ err }, "not everything is on the disk; a boot of the machine would count as a crash");
+    deps.log.warn({ err }, "storage not flushed, a boot of the machine counts as a crash");
   }
 }

@@ -101,7 +101,7 @@ describe("watchContainers", () => {
     let failures = 2;
     const containers = aroundMethods(rig.containers, ["lose"], async (_method, work) => {
       if (failures-- > 0) throw new Error("busy");
-      await work();
+      return await work();
     });
     const stopWatch = new AbortController();
     const work = watchContainers({ ...rig, containers }, { intervalMs: INTERVAL_MS, signal: stopWatch.signal });

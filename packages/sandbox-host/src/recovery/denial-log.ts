@@ -2,14 +2,14 @@ import type { Logger } from "pino";
 import type { Denial, Network } from "../network/network.ts";
 import type { Registry } from "../session/registry.ts";
 
-/** How many sessions are looked at in a round; the others have their turn in the next ones, before anything is forgotten. */
+/** How many sessions are read in a round; the others follow in the next ones, before any refusal is forgotten. */
 const SESSIONS_A_ROUND = 16;
 /** Times of refusals are whole seconds: one that seems this much newer is the same. */
 const SAME_MS = 2_000;
 
 /**
  * Writes refusals to the service's log, with session, destination and rule: each destination when it is refused, and
- * again when it is refused later. Call it now and then.
+ * again when it is refused later. Call it from time to time.
  */
 export function createDenialLog(deps: {
   readonly network: Pick<Network, "denials" | "isAttached">;

@@ -9,7 +9,7 @@ interface Call {
   readonly signal: AbortSignal;
 }
 
-/** Tells the network of the policies of containers that an earlier service booted. Until then their old rules hold. */
+/** Gives the network the policies of containers that an earlier service booted. Until then their old rules hold. */
 export async function adoptNetworks(
   { registry, network, log }: { readonly registry: Registry; readonly network: Network; readonly log: Logger },
   call: Call,
@@ -19,7 +19,7 @@ export async function adoptNetworks(
     try {
       await network.update(row.container, row.networkPolicy ?? DENY_ALL, call);
     } catch (err) {
-      log.error({ err, sessionId: row.id }, "the network of a session could not be taken up; its old rules hold");
+      log.error({ err, sessionId: row.id }, "network of a session not taken up, its old rules hold");
     }
   }
 }
@@ -44,7 +44,7 @@ export function watchNetwork(deps: {
   const watch = async (): Promise<void> => {
     while (!signal.aborted) {
       await look().catch((err: unknown) => {
-        if (!signal.aborted) log.error({ err }, "the network of sandboxes could not be looked after");
+        if (!signal.aborted) log.error({ err }, "network of sandboxes not checked");
       });
       await clock.sleep(MEND_EVERY_MS, { signal }).catch(() => undefined);
     }

@@ -57,7 +57,7 @@ export async function rebuildRecords(
   return { rebuilt, unreadable };
 }
 
-/** The session and its snapshots as the marks tell of them; undefined where they do not say enough. */
+/** The session and its snapshots as the marks tell of them; undefined if they do not say enough. */
 function readSession(
   { token, marks, heads }: SessionInventory,
   stored: readonly SnapshotInfo[],

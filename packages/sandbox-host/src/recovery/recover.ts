@@ -22,7 +22,7 @@ interface Deps {
   readonly settle: SettleIntent;
   /** Which boot of the machine this is. */
   readonly bootId: string;
-  /** Settles when the service is about to serve; the long look at the storage waits for that. */
+  /** Settles when the service is about to serve; the long listing of the storage waits for that. */
   readonly composed: Promise<void>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -33,27 +33,27 @@ interface Call {
 }
 
 export interface Recovery {
-  /** Sessions that stood ready under an earlier service, in this boot, on files that are not lost. Nobody else sees them. */
+  /** Warm sessions of an earlier service, of this boot, on files that are not lost. They are in no listing. */
   readonly ready: readonly WarmMember[];
-  /** Settles when everything that an earlier service left has been looked at. Never rejects. */
+  /** Settles when everything that an earlier service left is settled. Never rejects. */
   readonly done: Promise<Recovered>;
 }
 
 export interface Recovered {
-  /** Tokens of sessions that the storage has and nobody knows of. They are left alone. */
+  /** Tokens of sessions that the storage has and the records do not. They are left alone. */
   readonly quarantined: readonly string[];
 }
 
-/** How many sessions are looked after at once. */
+/** How many sessions are brought back at once. */
 const LANES = 8;
 
 /**
- * What a start does: joins what is there (datasets, containers) with the records, ends containers that belong to nobody,
+ * What a start does: joins what is there (datasets, containers) with the records, ends containers without an owner,
  * finishes or undoes what was cut off, and takes up removals again. Containers of living sessions stay; what an earlier
- * service ran in them and waited for is ended. Datasets without a record are reported, never destroyed. Sessions that stand
- * ready are left to the pool.
+ * service ran in them and waited for is ended. Datasets without a record are reported, never destroyed. Warm sessions are
+ * left to the pool.
  *
- * It answers when all sessions are known, from the records alone, so that they can be served; the rest goes on behind
+ * It returns when all sessions are known, from the records alone, so that they can be served; the rest goes on behind
  * it. What was cut off in a session is ended before anything else in its serial order, and its tools wait for that and
  * for the end of what ran in its container. One session that cannot be brought back is marked as failed and holds up no
  * other.
@@ -137,7 +137,7 @@ async function bringBack(
 }
 
 async function fail({ log }: Deps, session: Session, thrown: unknown): Promise<void> {
-  log.error({ err: thrown, sessionId: session.row.id }, "a session cannot be brought back");
+  log.error({ err: thrown, sessionId: session.row.id }, "session not brought back");
   const message = thrown instanceof Error ? thrown.message : String(thrown);
   const canFail = (kind: string): boolean => kind === "active" || kind === "paused";
   await session.commit((row) => (canFail(row.phase.kind) ? { ...row, phase: { kind: "failed", message } } : row));
@@ -149,27 +149,52 @@ async function finish(
   call: Call,
 ): Promise<Recovered> {
   const { registry, log } = deps;
-  // A container holds its head: strays go first, or what they stand on could not be removed.
-  await attempt(log, "containers without an owner cannot be ended", () => endUnowned(deps, call));
+  // A container holds its head: those without an owner end first, or their heads could not be removed.
+  await attempt(
+    () => endUnowned(deps, call),
+    (err) => {
+      log.error({ err }, "containers without an owner not ended");
+    },
+  );
   for (const session of registry.all()) if (session.row.phase.kind === "destroying") deps.removals.remove(session);
   await inParallel(returning, LANES, async ({ session, begin }) => {
-    await attempt(log, "a session cannot be brought back", begin, { sessionId: session.row.id });
+    await attempt(begin, (err) => {
+      log.error({ err, sessionId: session.row.id }, "session not brought back");
+    });
   });
   let quarantined: readonly string[] = [];
-  await attempt(log, "records and storage could not be compared", async () => {
-    await deps.composed;
-    const present = await deps.storage.presence(call);
-    const found = new Map(present.map((one) => [one.token, one]));
-    await inParallel(returning, LANES, async ({ session }) => {
-      const compare = (): Promise<void> => compareWith(deps, { session, startedMs, found }, call);
-      await attempt(log, "a session cannot be compared with its files", () => session.serial.run(compare), {
-        sessionId: session.row.id,
-      });
-    });
-    quarantined = await findUnknown(deps, present, call);
-  });
-  for (const token of quarantined) log.warn({ token }, "files of a session that has no record are left alone");
+  const sessions = returning.map(({ session }) => session);
+  await attempt(
+    async () => {
+      quarantined = await compareWithStorage(deps, { sessions, startedMs }, call);
+    },
+    (err) => {
+      log.error({ err }, "records and storage not compared");
+    },
+  );
+  for (const token of quarantined) log.warn({ token }, "files of a session without a record left alone");
   return { quarantined };
+}
+
+/** Compares the sessions with their files. Returns the tokens of sessions that only the storage has. */
+async function compareWithStorage(
+  deps: Deps,
+  { sessions, startedMs }: { readonly sessions: readonly Session[]; readonly startedMs: number },
+  call: Call,
+): Promise<readonly string[]> {
+  await deps.composed;
+  const present = await deps.storage.presence(call);
+  const found = new Map(present.map((one) => [one.token, one]));
+  await inParallel(sessions, LANES, async (session) => {
+    const compare = (): Promise<void> => compareSession(deps, { session, startedMs, found }, call);
+    await attempt(
+      () => session.serial.run(compare),
+      (err) => {
+        deps.log.error({ err, sessionId: session.row.id }, "session not compared with its files");
+      },
+    );
+  });
+  return await findUnknown(deps, present, call);
 }
 
 async function endUnowned({ records, runtime, registry, log }: Deps, call: Call): Promise<void> {
@@ -182,13 +207,18 @@ async function endUnowned({ records, runtime, registry, log }: Deps, call: Call)
     ...intents.map((intent) => (intent.kind === "rollback" ? intent.container : null)),
   ]);
   const unowned = present.filter((id) => !owned.has(id));
-  await inParallel(unowned, LANES, (id) =>
-    attempt(log, "a container without an owner cannot be ended", () => runtime.stop(id, call)),
+  await inParallel(unowned, LANES, (container) =>
+    attempt(
+      () => runtime.stop(container, call),
+      (err) => {
+        log.error({ err, container }, "container without an owner not ended");
+      },
+    ),
   );
 }
 
-/** What the storage has of a session, against what the session needs. The session may have gone on since it was read. */
-async function compareWith(
+/** Compares what the storage has of a session with what the session needs. It may have gone on since the storage was read. */
+async function compareSession(
   deps: Deps,
   {
     session,
@@ -209,19 +239,20 @@ async function compareWith(
   if (!heads.some(({ generation }) => generation === row.headGeneration)) await assertHead(deps, session, call);
   for (const { token, generation, mounted } of heads) {
     if (mounted === "no" || generation === session.row.headGeneration) continue;
-    await attempt(log, "an old head stays mounted", async () => {
-      await storage.unmountHead({ token, generation }, call).catch((thrown: unknown) => {
-        // It went with what was cut off.
-        if (!hasReason(thrown, "SESSION_NOT_FOUND")) throw thrown;
-      });
-    });
+    await attempt(
+      () => storage.unmountHead({ token, generation }, call),
+      (err) => {
+        // A head that is gone was removed with what was cut off.
+        if (!hasReason(err, "SESSION_NOT_FOUND")) log.error({ err, sessionId: row.id }, "old head not unmounted");
+      },
+    );
   }
-  // A snapshot that is gone takes nothing with it: its row stays, so that nobody is told that it never was.
+  // The row of a snapshot that is gone stays, so that callers do not learn that it never was.
   const there = new Set(stored?.snapshots);
   const missing = (await records.call("listSnapshots", row.token))
     .filter(({ name, createdAtMs }) => createdAtMs <= startedMs && !there.has(name))
     .map(({ name }) => name);
-  if (missing.length > 0) log.error({ sessionId: row.id, missing }, "snapshots are not in the storage");
+  if (missing.length > 0) log.error({ sessionId: row.id, missing }, "snapshots missing in the storage");
 }
 
 async function assertHead(deps: Deps, session: Session, call: Call): Promise<void> {
@@ -233,7 +264,7 @@ async function assertHead(deps: Deps, session: Session, call: Call): Promise<voi
   }
 }
 
-/** Sessions are made and removed while this looks, so what seems unknown is looked at twice. */
+/** Sessions are made and removed meanwhile, so what seems unknown is checked a second time. */
 async function findUnknown(
   { records, storage, registry }: Deps,
   present: readonly SessionPresence[],
@@ -254,15 +285,11 @@ async function findUnknown(
   return unknown;
 }
 
-async function attempt(
-  log: Logger,
-  message: string,
-  work: () => Promise<void>,
-  fields: { readonly sessionId?: string } = {},
-): Promise<void> {
+/** Does the work, and reports its failure instead of throwing it. */
+async function attempt(work: () => Promise<void>, report: (err: unknown) => void): Promise<void> {
   try {
     await work();
   } catch (err) {
-    log.error({ err, ...fields }, message);
+    report(err);
   }
 }

@@ -7,7 +7,7 @@ const FREEZE_TIMEOUT_MS = 3_000;
 
 /**
  * Freezes the containers of all sessions. Nothing is destroyed and no state changes: the freeze belongs to the stop, not
- * to the session, and the first call after the next start thaws. Answers whether anything runs on.
+ * to the session, and the first call after the next start thaws. Returns whether anything runs on.
  */
 export async function freezeSessions(deps: {
   readonly registry: Registry;
@@ -23,7 +23,7 @@ export async function freezeSessions(deps: {
         await deps.runtime.pause(row.container, call);
     } catch (thrown) {
       frozen = "some_run";
-      deps.log.warn({ err: thrown, sessionId: row.id }, "a sandbox runs on while the service is down");
+      deps.log.warn({ err: thrown, sessionId: row.id }, "sandbox not frozen, it runs while the service is down");
     }
   });
   await Promise.all(freezing);

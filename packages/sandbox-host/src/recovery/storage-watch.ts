@@ -34,10 +34,10 @@ export async function replaceLostContainers(
   for (const { token, generation } of remounted) {
     const session = registry.all().find(({ row }) => row.token === token && row.headGeneration === generation);
     if (session === undefined) continue;
-    log.warn({ sessionId: session.row.id, container: session.row.container }, "the storage died under a session");
+    log.warn({ sessionId: session.row.id, container: session.row.container }, "storage died under a session");
     await loseFiles({ runtime, containers }, session, call);
   }
-  // What belongs to nobody, or to a head that is not live, has nothing to doubt.
+  // Nothing is in doubt for a head without a session, or one that is not live.
   await records.call("forgetLostHeads", remounted);
 }
 
@@ -60,7 +60,7 @@ export async function loseFiles(
   );
 }
 
-/** Looks after the storage until aborted: one that has died is opened again, and what stood on it is replaced. */
+/** Watches the storage until aborted: opens one that has died again, and replaces what used it. */
 export async function watchStorage(
   deps: Deps & { readonly warm: Pick<WarmPool, "release">; readonly health: Pick<Health, "noteStorage"> },
   options: { readonly intervalMs: number; readonly signal: AbortSignal },
@@ -75,14 +75,14 @@ export async function watchStorage(
       const status = await storage.status(call);
       deps.health.noteStorage(status);
       if (status.state !== "unavailable") continue;
-      log.warn({ detail: status.detail }, "the storage does not serve; opening it again");
+      log.warn({ detail: status.detail }, "storage does not serve, opening it again");
       const onRemounted = (heads: readonly HeadRef[]): Promise<void> => records.call("noteLostHeads", heads);
       const { remounted } = await storage.open({ ...call, onRemounted });
       await deps.warm.release();
       await replaceLostContainers(deps, remounted, call);
-      log.info({ remounted: remounted.length }, "the storage serves again");
+      log.info({ remounted: remounted.length }, "storage serves again");
     } catch (thrown) {
-      log.error({ err: SandboxError.from(thrown) }, "the storage could not be opened again");
+      log.error({ err: SandboxError.from(thrown) }, "storage not opened again");
     }
   }
 }

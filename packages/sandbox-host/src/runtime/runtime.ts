@@ -13,7 +13,7 @@ import type { Readable, Writable } from "node:stream";
  *
  *     start -> running <-> paused -> stop
  *                 |           |
- *                 +--- gone --+     its sandbox died: `SANDBOX_LOST`; `stop` takes away what is left
+ *                 +--- gone --+     its sandbox died: `SANDBOX_LOST`; `stop` removes what is left
  *
  * The service is not the parent that containers die with: they outlive a `kill -9` of it, and the next service finds them by `list`,
  * asks `liveness`, ends by `quiesce` what the old one waited for, and goes on. `close` ends what is held ready and no container.

@@ -10,7 +10,7 @@ export interface Activity {
   touch(session: Session): void;
   /** From now on sessions of which this is true are in use. */
   countAsUse(isInUse: (session: Session) => boolean): void;
-  /** How long the session has not been used; 0 while it is. Where it was in use, the count begins with the last look. */
+  /** How long the session has not been used; 0 while it is. If it was in use, the count begins with the last look. */
   idleMs(session: Session): number;
   /** Goes on from what an earlier service counted. */
   resume(session: Session, idleMs: number): void;

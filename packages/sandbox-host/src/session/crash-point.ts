@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 
 /**
- * The places in multi-step operations where a crash makes a difference. Tests end the service at each of them; a place
+ * The points in multi-step operations at which a crash makes a difference. Tests end the service at each of them; a point
  * that is not named here cannot be reached, and a test fails for one that is named and not reached.
  */
 export const CRASH_POINTS = [

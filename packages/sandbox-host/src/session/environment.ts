@@ -1,4 +1,4 @@
-/** Where relative paths begin in a sandbox, for tools and for files. */
+/** The directory that relative paths begin at in a sandbox, for tools and for files. */
 export const WORKING_DIRECTORY = "/workspace";
 
 /** What every process in a sandbox starts from; nothing of the host's environment is in it. */

@@ -20,7 +20,7 @@ export interface SessionEvents {
 }
 
 export interface Listener extends Disposable {
-  /** The next event, or undefined where the signal aborts first. */
+  /** The next event, or undefined if the signal aborts first. */
   next(signal: AbortSignal): Promise<Heard | undefined>;
 }
 

@@ -14,7 +14,7 @@ export interface Intents {
   /**
    * Runs the steps of an operation inside the session's serial order; the work's own commit ends the intent. What has no
    * effect may begin at once, all else waits for `begun`: then the intent is durable. On a failure after that the intent is
-   * settled and the failure passed on; where even that fails, the next operation settles it first.
+   * settled and the failure passed on; if even that fails, the next operation settles it first.
    */
   run<Result>(session: Session, intent: IntentRow, work: (begun: Promise<void>) => Promise<Result>): Promise<Result>;
   /** Ends what an earlier operation left behind; call it first in the serial order. */
@@ -38,10 +38,7 @@ export function createIntents(deps: {
           await settle(session, intent);
         } catch (err) {
           session.leftover = intent;
-          log.error(
-            { err, sessionId: session.row.id, intent: intent.kind },
-            "a failed operation could not be undone yet",
-          );
+          log.error({ err, sessionId: session.row.id, intent: intent.kind }, "failed operation not undone yet");
         }
         throw thrown;
       }

@@ -35,7 +35,7 @@ export const OUTCOMES = {
 /** The states that last. */
 export type Settled = Exclude<State, "creating" | "destroying">;
 
-/** Where an operation that succeeded leads. */
+/** The state after an operation that succeeded. */
 export function nextState(kind: OperationKind, state: Settled): Settled {
   switch (kind) {
     case "create":

@@ -22,7 +22,7 @@ export function assertTransition(from: PhaseKind, to: PhaseKind): void {
   }
 }
 
-/** Throws what a caller of `operation` needs to hear where the session is in any phase but `active`. */
+/** Throws the refusal of `operation` if the session is in any phase but `active`. */
 export function assertActive(phase: Phase, operation: string): void {
   const metadata = { state: phase.kind, operation };
   switch (phase.kind) {

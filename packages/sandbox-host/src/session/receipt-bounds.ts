@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { ReceiptBounds as Bounds } from "../record/receipt-records.ts";
 import type { Records } from "../record/records.ts";
 
-/** How long the answers to idempotent requests are kept, within their bounds. */
+/** How long the results of idempotent requests are kept, within their bounds. */
 const RETENTION_MS = 24 * 3_600_000;
 /** The part of a session's bounds that may be written between two looks. */
 const LOOK_AFTER = 1 / 2;
@@ -39,7 +39,7 @@ export class ReceiptBounds {
     const most = { count: this.#session.count * LOOK_AFTER, bytes: this.#session.bytes * LOOK_AFTER };
     if (this.#count <= most.count && this.#bytes <= most.bytes) return;
     this.tend().catch((err: unknown) => {
-      this.#log.error({ err }, "old receipts could not be dropped");
+      this.#log.error({ err }, "old receipts not dropped");
     });
   }
 

@@ -14,7 +14,7 @@ export interface KeyedRequest {
 }
 
 /**
- * Makes requests idempotent: the same key and payload answers with the first result or joins the call in flight, the
+ * Makes requests idempotent: the same key and payload returns the first result or joins the call in flight, the
  * same key with another payload is `IDEMPOTENCY_CONFLICT`. Failures are not kept: a request that failed may come again.
  */
 export interface Receipts {
@@ -28,7 +28,7 @@ export interface Receipts {
   ): Promise<Result>;
   /**
    * The same for an effect that is no record, and cannot be durable at once with its receipt: that it has begun is durable
-   * before it begins. Where its end was not recorded, the same key is `OUTCOME_UNKNOWN`, and nothing is done again.
+   * before it begins. If its end was not recorded, the same key is `OUTCOME_UNKNOWN`, and nothing is done again.
    */
   onceApart<Result>(request: KeyedRequest, work: () => Promise<Result>): Promise<Result>;
 }
@@ -41,7 +41,7 @@ const UNSETTLED: readonly Reason[] = ["CANCELLED", "DEADLINE_EXCEEDED", "INTERNA
 export function createReceipts(deps: {
   readonly records: Records;
   readonly clock: Clock;
-  /** Told of each receipt that is made; absent where they are not bounded. */
+  /** Gets each receipt that is made; absent if they are not bounded. */
   readonly bounds?: Pick<ReceiptBounds, "note">;
 }): Receipts {
   const inFlight = new Map<string, { readonly payloadHash: string; readonly result: Promise<unknown> }>();

@@ -40,7 +40,7 @@ export interface Registry {
   add(session: Session): void;
   remove(session: Session): void;
   find(id: string): Session | undefined;
-  /** The caller's session, or `SESSION_NOT_FOUND`: absent and somebody else's give the same answer. */
+  /** The caller's session, or `SESSION_NOT_FOUND`: the same for one that is absent and for one of another tenant. */
   get(id: string, caller: Principal): Session;
   list(filter: SessionFilter): readonly Session[];
   all(): readonly Session[];

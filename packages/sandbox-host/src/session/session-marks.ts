@@ -30,7 +30,7 @@ export function changingMarks(row: SessionRow): Marks {
   return { timing: JSON.stringify(row.timing), turn_counter: String(row.turnCounter) };
 }
 
-/** What tells a husk from a session. */
+/** The marks that a husk has and a session does not. */
 export function huskMarks({ sinceMs }: HuskRow): Marks {
   return { husk_since_ms: String(sinceMs) };
 }

@@ -12,7 +12,7 @@ export interface SessionFacts {
 /** The facts of a session of which nothing is left that could be asked for. */
 export const NO_FACTS: SessionFacts = { snapshotCount: 0, spaceUsedBytes: 0 };
 
-/** How long the answer to a request waits for facts about space. */
+/** How long a request waits for facts about space. */
 const TIMEOUT_MS = 5_000;
 
 /** Joins sessions with what records and storage know of them. Space that cannot be read shows as 0. */

@@ -19,7 +19,7 @@ export interface Session {
   readonly serial: Serial;
   readonly gate: Gate;
   readonly dirtyFlag: DirtyFlag;
-  /** Aborts when the session is destroyed; whatever works for the session listens to it. */
+  /** Aborts when the session is destroyed; all work for the session ends with it. */
   readonly lifetime: AbortController;
   /** Aborts when the tool calls that run now are to be killed. */
   readonly interrupt: AbortSignal;
@@ -35,7 +35,7 @@ export interface Session {
   commit(change: (row: SessionRow) => SessionRow, extras?: Omit<SessionCommit, "session">): Promise<void>;
 }
 
-/** Where a session says what has happened to it. */
+/** Receives what happens to a session. */
 export interface SessionObserver {
   publish(kind: "changed" | "sealed", session: Session): void;
 }
@@ -86,7 +86,7 @@ export function createSession(
   return session;
 }
 
-/** Whose share of what all sessions of a host have in common a call of the session takes: its own. */
+/** The key under which calls of the session are counted in shares of what all sessions of a host use. */
 export function shareKeyOf({ row }: Session): string {
   return row.token;
 }

@@ -5,18 +5,18 @@ import type { Session } from "./session.ts";
 
 /** The bytes that sessions take in the storage. */
 export interface Space {
-  /** As of now or, where the session was not used since, of a moment ago. What cannot be read shows as 0. */
+  /** As of now or, if the session was not used since, of a moment ago. What cannot be read is 0. */
   of(session: Session): Promise<number>;
-  /** Says that a session was made this moment: there is nothing of its own in it yet, which nobody has to ask for. */
+  /** Says that a session was made this moment: it has nothing of its own yet, so the storage need not be asked. */
   begin(session: Session): void;
   /**
    * As of the last seconds, for a session that is being sealed: a storage that writes in groups has not counted everything
-   * by then either. Whoever asks `of` after it gets what was counted.
+   * by then either. A call of `of` after it returns what was counted.
    */
   recent(session: Session): Promise<number>;
 }
 
-/** How long the answer to a request waits for it. */
+/** How long a request waits for it. */
 const TIMEOUT_MS = 5_000;
 /** What runs in the background of a session may write at any time. */
 const MAX_AGE_MS = 5_000;
@@ -57,7 +57,7 @@ export function createSpace(deps: {
       }
     },
     recent: async (session) => {
-      // Whoever asks so is about to have everything counted: what is read meanwhile is no answer to others.
+      // Everything is about to be counted: what is read meanwhile is not kept for other callers.
       known.delete(session);
       const last = looked.get(session);
       if (last !== undefined && deps.clock.monotonicMs() - last.atMs <= MAX_AGE_MS) return last.bytes;

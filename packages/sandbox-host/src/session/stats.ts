@@ -7,7 +7,7 @@ import type { Session } from "./session.ts";
 /** What a session uses. */
 export interface SessionStats extends ContainerStats {
   readonly atMs: number;
-  /** Null where there is no bound. */
+  /** Null if there is no bound. */
   readonly memoryLimitBytes: number | null;
   readonly spaceUsedBytes: number;
   /** What its files refer to, those of the template included. */

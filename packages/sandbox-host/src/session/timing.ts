@@ -22,8 +22,8 @@ export function startTiming(policy: Pick<Timing, "ttlMs" | "idleTimeoutMs" | "on
 }
 
 /**
- * The time of a paused session that goes on now. Where a timeout pauses, the pause has not eaten any of it, and a session
- * that had nothing left begins anew; otherwise the end stays where it was.
+ * The time of a paused session that goes on now. If a timeout pauses, the pause does not count, and a session that had no
+ * time left begins again; otherwise the end stays as it was.
  */
 export function timingAfterResume({ timing, phase }: Pick<SessionRow, "timing" | "phase">, nowMs: number): Timing {
   const { expiresAtMs, ttlMs, onTimeout } = timing;
@@ -34,7 +34,7 @@ export function timingAfterResume({ timing, phase }: Pick<SessionRow, "timing" |
 }
 
 /**
- * The session with a new time that begins now, or without an end. Where paused time does not count, it begins to run when
+ * The session with a new time that begins now, or without an end. If paused time does not count, it begins to run when
  * the session is resumed.
  */
 export function extendTiming(
@@ -47,7 +47,7 @@ export function extendTiming(
   return { timing: extended, phase: isHeld ? { ...phase, sinceMs: nowMs } : phase };
 }
 
-/** What is due for a session because its time is over; null where nothing is. */
+/** What is due for a session because its time is over; null if nothing is due. */
 export function dueAction({ timing, phase }: Pick<SessionRow, "timing" | "phase">, moment: Moment): DueAction | null {
   if (moment.sinceStartMs < GRACE_AFTER_START_MS) return null;
   const { expiresAtMs, onTimeout } = timing;

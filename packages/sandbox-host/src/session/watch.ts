@@ -3,7 +3,7 @@ import type { Heard, SessionEventKind, SessionEvents } from "./events.ts";
 import { isWanted, type Registry, type SessionFilter } from "./registry.ts";
 import type { Session } from "./session.ts";
 
-/** What a watcher is told. */
+/** What a watcher gets. */
 export type Watched =
   | { readonly kind: "existing" | SessionEventKind; readonly session: Session; readonly atMs: number }
   | { readonly kind: "keepalive" | "overflow"; readonly atMs: number };
@@ -46,7 +46,7 @@ export async function* watch(
   }
 }
 
-/** The next event, or undefined where there is none in time. */
+/** The next event, or undefined if there is none in time. */
 async function nextWithin(
   ms: number,
   clock: Clock,

@@ -1,7 +1,7 @@
 /** A head among those of its session. Snapshots go by their names: a name stays when a promotion moves the snapshot. */
 export interface HeadNode {
   readonly generation: number;
-  /** The snapshot of this session that it was cloned from; absent where it came from a base or from another session. */
+  /** The snapshot of this session that it was cloned from; absent if it came from a base or from another session. */
   readonly origin?: string;
   /** The snapshots that hang on it, oldest first. */
   readonly snapshots: readonly string[];
@@ -14,7 +14,7 @@ export interface HeadGraph {
   readonly pinned: ReadonlySet<string>;
 }
 
-/** One change of the backend that leaves nothing of anybody's worse off. */
+/** One change of the backend that loses nothing that is needed. */
 export type GraphStep =
   /** The head goes; nothing hangs on its snapshots, if it has any. */
   | { readonly kind: "destroy-head"; readonly generation: number }
@@ -23,7 +23,7 @@ export type GraphStep =
   | { readonly kind: "promote"; readonly generation: number; readonly over: number };
 
 /**
- * The next step towards a session without heads that only lead to others; undefined where there is none. A head without
+ * The next step towards a session without heads that only lead to others; undefined if there is none. A head without
  * snapshots goes. One whose last snapshot another head was cloned from hands all of them to that one, first to one that
  * leads to the kept head.
  */
@@ -37,7 +37,7 @@ export function nextCollectStep(
   return nextPromotion(graph, candidates, ancestryOf(graph, keep.kept));
 }
 
-/** The next step towards a session that holds only what the pinned snapshots need; undefined where there is none. */
+/** The next step towards a session that holds only what the pinned snapshots need; undefined if there is none. */
 export function nextShrinkStep(graph: HeadGraph): GraphStep | undefined {
   const origins = new Set(graph.heads.map(({ origin }) => origin));
   const isFree = (snapshot: string): boolean => !origins.has(snapshot) && !graph.pinned.has(snapshot);

@@ -49,7 +49,7 @@ export function viewSnapshotName(view: string): string {
   return `v-${view}`;
 }
 
-/** The view that a snapshot was taken for; undefined where it is none of these. */
+/** The view that a snapshot was taken for; undefined if it is none of these. */
 export function viewOfSnapshot(name: string): string | undefined {
   return VIEW_SNAPSHOT.exec(name)?.[1];
 }

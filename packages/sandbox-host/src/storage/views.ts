@@ -31,7 +31,7 @@ export interface Views {
   /**
    * Paths, absolute inside, that may differ between a snapshot and a later one that descends from it: at least all that
    * do. A renamed directory stands for all below it and one name of a file for its others. Null if the backend can only
-   * tell by comparing everything.
+   * find out by comparing everything.
    */
   changedPaths(from: SnapshotRef, to: SnapshotRef, call: StorageCall): Promise<readonly string[] | null>;
 }

@@ -11,7 +11,7 @@ interface Call {
 }
 
 /**
- * Destroys a snapshot, as one operation with an intent. `SNAPSHOT_IN_USE` where something was cloned from it. What
+ * Destroys a snapshot, as one operation with an intent. `SNAPSHOT_IN_USE` if something was cloned from it. What
  * continued from it in the tree continues from its parent then. Call it inside the session's serial order.
  */
 export type DropSnapshot = (
@@ -34,7 +34,7 @@ export function createDropSnapshot(deps: {
     await intents.run(session, { kind: "drop", token, snapshotId, name, receipt }, async (begun) => {
       await begun;
       await crashPoint("drop.begun");
-      // The number of a turn outlives its snapshot also where the records are lost.
+      // The number of a turn outlives its snapshot even if the records are lost.
       if (snapshot.turnNumber === session.row.turnCounter)
         await storage.markSession(token, changingMarks(session.row), call);
       await destroy(session, snapshot, call);
@@ -48,7 +48,7 @@ export function createDropSnapshot(deps: {
     });
   };
 
-  /** Old heads that nobody needs may be all that holds it. */
+  /** Old heads that nothing depends on may be all that holds it. */
   async function destroy(session: Session, { token, name }: SnapshotRow, call: Call): Promise<void> {
     try {
       await storage.destroySnapshot({ token, name }, call);

@@ -29,7 +29,7 @@ const LIMITS = [
   ["pids", "resources.pids"],
 ] as const;
 
-/** Throws `PERMISSION_DENIED` where children would have more than their maker can give them. */
+/** Throws `PERMISSION_DENIED` if children would have more than their maker can give them. */
 export function assertNoWider(parent: SessionRow, { rights, limits, networkPolicy }: Given): void {
   if (rights.limits === "parents") {
     for (const [key, field] of LIMITS) {

@@ -73,7 +73,7 @@ interface Deps {
   readonly log: Logger;
   readonly crashPoint: CrashPointHook;
   readonly assertRoom: (call: Call) => Promise<void>;
-  /** What a tool call may take where it does not say. */
+  /** Longest time of a tool call that sets no timeout. */
   readonly toolTimeoutMs: number;
 }
 
@@ -198,7 +198,7 @@ async function sealOld(
   await crashPoint("rollback.sealed");
 }
 
-/** Keeps what runs from writing. Calls are shut out already, so where nothing runs there is nothing to freeze. */
+/** Keeps processes from writing. The gate is closed already, so if none runs there is nothing to freeze. */
 async function freeze(runtime: Runtime, container: string, call: Call): Promise<void> {
   if ((await runtime.processes(container, call)) > 0) await runtime.pause(container, call);
 }
@@ -221,6 +221,6 @@ async function retire(deps: Deps, old: { readonly head: HeadRef; readonly contai
     await deps.storage.unmountHead(old.head, call);
     await deps.crashPoint("rollback.retired");
   } catch (thrown) {
-    deps.log.warn({ err: thrown, token: old.head.token }, "an old head is still in use");
+    deps.log.warn({ err: thrown, token: old.head.token }, "old head still in use");
   }
 }

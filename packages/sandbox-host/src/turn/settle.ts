@@ -21,7 +21,7 @@ const SETTLE_TIMEOUT_MS = 60_000;
 /** Ends operations on turns that failed or that a crash cut off. Each step may find its work done already. */
 export function createSettleIntent(deps: Deps): SettleIntent {
   return async (session, intent) => {
-    deps.log.warn({ sessionId: session.row.id, intent: intent.kind }, "an operation was cut off");
+    deps.log.warn({ sessionId: session.row.id, intent: intent.kind }, "operation was cut off, settling it");
     switch (intent.kind) {
       case "seal":
         await settleSeal(deps, session, intent);

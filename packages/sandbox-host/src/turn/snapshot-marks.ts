@@ -21,7 +21,7 @@ export function snapshotMarks(snapshot: SnapshotRow): Marks {
   );
 }
 
-/** The record of a snapshot that its marks tell of; undefined where they are not those of one. */
+/** The record of a snapshot from its marks; undefined if they are not those of one. */
 export function fromSnapshotMarks(
   { token, name }: Pick<SnapshotRow, "token" | "name">,
   marks: Marks,

@@ -6,8 +6,8 @@ import type { Retention } from "./retain.ts";
 import type { Sealing } from "./seal.ts";
 
 /**
- * Takes the snapshot after a tool call, where the host is told to take one for each. Answers with its id, or with the
- * last one's where the call wrote nothing; null where there is none: the call has had its effect, so nothing here fails it.
+ * Takes the snapshot after a tool call, on a host that takes one for each. Returns its id, or the id of the last snapshot
+ * if the call wrote nothing. Null if none could be taken: the call has had its effect, so a failure here does not fail it.
  */
 export type SnapshotTool = (
   session: Session,
@@ -39,7 +39,7 @@ export function createSnapshotTool(deps: {
         return sealed ? snapshot.id : (last?.id ?? null);
       });
     } catch (err) {
-      log.warn({ err, sessionId: session.row.id }, "a tool call is without its snapshot");
+      log.warn({ err, sessionId: session.row.id }, "no snapshot after a tool call");
       return null;
     }
   };

@@ -5,10 +5,10 @@ import type { SessionRow } from "../record/row.ts";
 import type { ContainerLimits } from "../runtime/runtime.ts";
 import type { BaseRef } from "../storage/storage.ts";
 
-/** A session that stands ready: made, booted, and nobody's. */
+/** A warm session: made, booted, and not of any tenant. */
 export type WarmMember = SessionRow & { readonly container: string };
 
-/** `networked`: it was booted in a network, which leads nowhere yet. The others see nothing but loopback. */
+/** `networked`: it was booted in a network, which leads nowhere yet. The others have only loopback. */
 export type WarmKind = "plain" | "networked";
 
 export const WARM_KINDS: readonly WarmKind[] = ["plain", "networked"];
@@ -22,7 +22,7 @@ export function kindOf({ networkPolicy }: Pick<SessionRow, "networkPolicy">): Wa
   return networkPolicy === null ? "plain" : "networked";
 }
 
-/** What a session under this policy is made from: where it may talk to nobody, it has no network. */
+/** The kind that a session under this policy is made from: one that may connect to nothing needs no network. */
 export function kindFor(policy: NetworkPolicy | null): WarmKind {
   return needsNetwork(policy) ? "networked" : "plain";
 }
@@ -35,7 +35,7 @@ export function isOf(member: WarmMember, base: BaseRef): boolean {
   return member.base.name === base.name && member.base.digest === base.digest;
 }
 
-/** Nobody's session yet: its name is random, and no tenant has the empty name. A network of its own leads nowhere. */
+/** A session without a tenant: its name is random, and no tenant has the empty name. Its network, if any, leads nowhere. */
 export function warmBlueprint(base: BaseRef, kind: WarmKind): Omit<Blueprint, "quotaBytes" | "limits"> {
   return {
     id: newSessionId(),

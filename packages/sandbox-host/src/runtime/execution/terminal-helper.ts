@@ -67,7 +67,7 @@ class HeldTerminal {
     });
   }
 
-  /** Types what the terminal takes within the time; answers with how much that was. */
+  /** Types what the terminal takes within the time; returns how much that was. */
   async type(data: Buffer, patienceMs: number): Promise<number> {
     const untilMs = systemClock.monotonicMs() + patienceMs;
     let taken = 0;

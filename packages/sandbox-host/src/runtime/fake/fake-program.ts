@@ -22,7 +22,7 @@ export interface FakeProcess {
   breathe(): Promise<void>;
 }
 
-/** Runs in this process and answers with its exit code. */
+/** Runs in this process and returns its exit code. */
 export type FakeProgram = (process: FakeProcess) => Promise<number>;
 
 /** Small programs for tests, by the name they are called by. */

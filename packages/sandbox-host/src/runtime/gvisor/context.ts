@@ -40,7 +40,7 @@ export interface Deaths {
 /** What the parts of the gVisor runtime share. */
 export interface GvisorContext {
   readonly runner: CommandRunner;
-  /** Passes files to sentries; absent where processes are started by `runsc` alone. */
+  /** Passes files to sentries; absent if processes are started by `runsc` alone. */
   readonly aide: Aide | undefined;
   readonly fifos: FifoSupply;
   readonly prepareRoot: PrepareRoot;

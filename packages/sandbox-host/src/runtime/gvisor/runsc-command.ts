@@ -32,7 +32,7 @@ const HIDE_SETTINGS_SCRIPT =
 
 /**
  * Starts a command that boots a container with a network. Newer kernels show `/proc/sys/net/core/rmem_default` in every
- * network namespace, and runsc refuses a network there; where it does not see the settings, it works. The command must
+ * network namespace, and runsc refuses a network there; if it does not see the settings, it works. The command must
  * have a mount namespace of its own.
  */
 export function withHiddenSettings(netnsPath: string, busyboxPath: string, spec: CommandSpec): CommandSpec {

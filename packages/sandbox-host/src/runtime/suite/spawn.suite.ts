@@ -170,7 +170,7 @@ export function spawnSuite(started: () => Started, harnessOf: () => RuntimeHarne
 
   it("runs a process on a terminal that can be resized and interrupted", async () => {
     const { runtime, id } = setup();
-    // It waits by itself: bash may spin for ever where an interrupt comes between the fork and the exec of a child.
+    // It waits by itself: bash may spin without end where an interrupt comes between the fork and the exec of a child.
     const script = `trap 'stty size; exit 3' INT; test -t 0 && echo "terminal $(stty size)"; while :; do read -r _; done`;
     const terminal = await runtime.openTerminal(
       id,

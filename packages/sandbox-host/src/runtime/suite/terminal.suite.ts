@@ -37,7 +37,7 @@ export function terminalSuite(started: () => Started, traits: RuntimeTraits): vo
     await until(() => opened.shown().includes("ready"));
     return opened;
   };
-  /** Types until nothing more is taken; answers with how much was. */
+  /** Types until nothing more is taken; returns how much was. */
   const fill = async ({ terminal }: Opened, data: Buffer = PIECE): Promise<number> => {
     let taken = 0;
     for (;;) {

@@ -7,7 +7,7 @@ export type StorageOperation = {
 
 export interface Fault {
   readonly error: Error;
-  /** `after`: the effect takes place and only the answer is lost, as when a command is cut off. Default `before`. */
+  /** `after`: the effect takes place and only the result is lost, as when a command is cut off. Default `before`. */
   readonly when?: "before" | "after";
 }
 

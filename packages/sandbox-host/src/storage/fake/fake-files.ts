@@ -12,7 +12,7 @@ export async function copyFiles(from: string, to: string): Promise<void> {
   }
 }
 
-/** What tells two versions of a tree apart: names, types, modes, times and content, directories included. */
+/** What differs between two versions of a tree: names, types, modes, times and content, directories included. */
 export async function describeFiles(directory: string): Promise<readonly string[]> {
   const names = ["", ...(await readdir(directory, { recursive: true }))].sort();
   return await Promise.all(
@@ -26,7 +26,7 @@ export async function describeFiles(directory: string): Promise<readonly string[
   );
 }
 
-/** The sizes of a tree's files by what tells two versions of a file apart. */
+/** The sizes of a tree's files by what differs between two versions of a file. */
 export async function filesOf(directory: string): Promise<ReadonlyMap<string, number>> {
   const files = new Map<string, number>();
   for (const name of await readdir(directory, { recursive: true })) {

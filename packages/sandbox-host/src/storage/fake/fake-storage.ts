@@ -56,7 +56,7 @@ import {
 } from "./fake-world.ts";
 
 export interface FakeStorageOptions {
-  /** An empty directory for the files; whoever made it removes it. */
+  /** An empty directory for the files; its maker removes it. */
   readonly directory: string;
   readonly clock?: Clock;
 }
@@ -65,7 +65,7 @@ export interface FakeStorageOptions {
 export interface FakeStorage extends Storage {
   readonly kind: "fake";
   readonly faults: FakeFaults;
-  /** What `status` answers from now on; undefined for its own. */
+  /** What `status` returns from now on; undefined for its own. */
   setStatus(status: StorageStatus | undefined): void;
   /**
    * These heads are lost as by the death of the storage daemon: until the next `open`, which reports them, `status` is

@@ -9,7 +9,7 @@ import type { Trees } from "./tree.ts";
 const UNDO_DEADLINE_MS = 60_000;
 const DIRECTORIES = ["sessions", "bases", "journals", "staging", "trash"] as const;
 
-/** Makes the directories of the storage where they are missing, and returns its real path. */
+/** Makes the directories of the storage if they are missing, and returns its real path. */
 export async function prepareRoot(path: string): Promise<string> {
   await mkdir(path, { recursive: true });
   const root = await realpath(path);

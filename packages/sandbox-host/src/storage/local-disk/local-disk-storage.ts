@@ -34,7 +34,7 @@ import { createTrees, type Trees } from "./tree.ts";
 
 export interface LocalDiskStorageOptions {
   readonly runner: CommandRunner;
-  /** The directory of the storage; made where it is missing. Nothing else may live in it. */
+  /** The directory of the storage; made if it is missing. Nothing else may live in it. */
   readonly root: string;
   readonly clock?: Clock;
   /** For copying, measuring or removing one tree. Default 10 minutes. */
@@ -342,7 +342,7 @@ export class LocalDiskStorage implements Storage {
     const present = await files.findHead(spec);
     if (present !== undefined) {
       const { base } = await files.requireOrigin(spec.origin);
-      // Nothing tells here whether it is in use, so it stays.
+      // Whether it is in use is not known here, so it stays.
       if ((await files.readHead(spec))?.base !== keyOf(base)) throw headDiffers(spec);
       return present;
     }

@@ -37,7 +37,7 @@ export async function readRecord(path: string): Promise<TreeRecord | undefined> 
   }
 }
 
-/** The names in a directory; none where it is not there. */
+/** The names in a directory; none if it is not there. */
 export async function namesIn(directory: string): Promise<readonly string[]> {
   try {
     return await readdir(directory);

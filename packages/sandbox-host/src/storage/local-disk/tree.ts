@@ -2,7 +2,7 @@ import { type CommandResult, type CommandRunner, hasReason, SandboxError } from 
 
 /** Work on whole directory trees, done by the system's own programs: they know every kind of file and any depth. */
 export interface Trees {
-  /** Copies the content of a directory into an empty one, sharing blocks where the filesystem can. */
+  /** Copies the content of a directory into an empty one, sharing blocks if the filesystem can. */
   copy(from: string, to: string, signal: AbortSignal): Promise<void>;
   /** Removes a tree, never what is mounted in it. A tree that is not there is gone. */
   remove(path: string, signal: AbortSignal): Promise<void>;

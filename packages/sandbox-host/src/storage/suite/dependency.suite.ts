@@ -101,7 +101,7 @@ export function dependencySuite(suite: SuiteFixture): void {
       expect(await snapshots(first.token)).toEqual(["3s1", "3s2", "3s3"]);
       for (const name of ["s1", "s3"])
         await expectReason(suite.storage.destroySnapshot({ token: first.token, name }, call), "SNAPSHOT_IN_USE");
-      // A later fork finds the snapshot where it hangs now.
+      // A later fork finds the snapshot on its new head.
       const another = await forkOf(first, "s2");
       expect(await contentOf(another)).toBe("s2");
       for (const { token } of [early, late, another, first]) await suite.storage.destroySession(token, call);
@@ -157,7 +157,7 @@ export function dependencySuite(suite: SuiteFixture): void {
       await seal(third, "s4");
       const forks = [await forkOf(second, "s3"), await forkOf(third, "s4")];
       await suite.storage.shrinkSession(first.token, call);
-      // `s2` is where the two lines part.
+      // The two branches part at `s2`.
       expect((await found(first.token))?.snapshots).toEqual(["s2", "s3", "s4"]);
       expect(await generations(first.token)).toEqual([2, 3]);
       expect(await Promise.all(forks.map(contentOf))).toEqual(["s3", "s4"]);

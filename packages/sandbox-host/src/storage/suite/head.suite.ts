@@ -165,7 +165,7 @@ export function headSuite(suite: SuiteFixture): void {
     });
 
     if (suite.options.quota === "enforced") {
-      /** Writes and seals until one of both is refused; answers with the refusal. */
+      /** Writes and seals until one of both is refused; returns the refusal. */
       const fill = async (head: Head): Promise<unknown> => {
         const rounds = async (): Promise<void> => {
           for (let round = 0; round < 12; round += 1) {

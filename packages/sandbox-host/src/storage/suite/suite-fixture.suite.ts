@@ -14,7 +14,7 @@ export interface StorageHarness extends AsyncDisposable {
 }
 
 export interface StorageSuiteOptions {
-  /** Whether bounds are kept by the backend. Where not, they are only remembered. */
+  /** Whether bounds are kept by the backend. If not, they are only remembered. */
   readonly quota: "enforced" | "remembered";
   /** Whether heads can be unmounted, and a user keeps them from it. */
   readonly mounts: "real" | "pretended" | "none";
@@ -38,7 +38,7 @@ export interface SuiteFixture {
   forkOf(head: Head, snapshot: string, more?: Omit<NewSession, "base">): Promise<Head>;
   cloneOf(head: Head, snapshot: string, generation: number): Promise<Head>;
   found(token: string): Promise<SessionInventory | undefined>;
-  /** A test about snapshots; where there are none, the same operations are refused. */
+  /** A test about snapshots; if there are none, the same operations are refused. */
   testSnapshots(what: string, body: () => Promise<void>): void;
 }
 

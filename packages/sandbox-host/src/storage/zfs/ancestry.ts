@@ -14,7 +14,7 @@ export interface Segment {
 export interface Ancestry {
   readonly from: Dataset;
   readonly to: Dataset;
-  /** The way from one to the other, the latest part first; undefined where the second does not come after the first. */
+  /** The way from one to the other, the latest part first; undefined if the second does not come after the first. */
   readonly segments: readonly Segment[] | undefined;
 }
 

@@ -81,7 +81,7 @@ async function makeDataset({ zfs, layout, mounts }: ZfsPool, base: BaseRef, sign
   const files = [...FILE_PROPERTIES, `mountpoint=${path}`].flatMap((value) => ["-o", value]);
   const dataset = ["create", ...files, ...own, layout.base(base)];
   for (const args of [parent, dataset]) {
-    // Where the outcome is unknown, the second try says that it exists.
+    // If the outcome is unknown, the second try fails because it exists.
     const outcome = await zfs.change(
       { program: "zfs", args, doing: "making a template", isDone: () => Promise.resolve(false) },
       signal,

@@ -30,8 +30,8 @@ export interface DaemonCondition {
 }
 
 /**
- * Looks, and changes nothing. Without a daemon all mounts are lost; where one answers, mounts of an earlier one may still
- * hang about. One that is only slow serves its mounts, so nothing may be taken away from under it: it is an error.
+ * Looks, and changes nothing. Without a daemon all mounts are lost; if one answers, mounts of an earlier one may still
+ * be there. One that is only slow serves its mounts, so nothing may be removed from under it: it is an error.
  */
 export async function examineDaemon(options: DaemonOptions, signal: AbortSignal): Promise<DaemonCondition> {
   const { mounts, layout } = options;
@@ -43,11 +43,11 @@ export async function examineDaemon(options: DaemonOptions, signal: AbortSignal)
 }
 
 /**
- * Takes the lost mounts away and brings the daemon to where it answers.
+ * Removes the lost mounts and starts the daemon, until it answers.
  *
- * The daemon serves every home of the machine: it is started where there is none, and never stopped. It allows one of its
- * kind by a lock of its own, so hosts that start at the same moment may all try: one daemon stays, and all look for
- * whether one answers, not for whether theirs did.
+ * The daemon serves every home of the machine: it is started if there is none, and never stopped. It allows one of its
+ * kind by a lock of its own, so hosts that start at the same moment may all try: one daemon stays, and all wait
+ * until one answers, whichever it is.
  */
 export async function reviveDaemon(
   options: DaemonOptions,
@@ -59,8 +59,8 @@ export async function reviveDaemon(
 }
 
 /**
- * For the end of a home: whether a daemon is there that may hold the pool. Where there is none, what it left mounted is
- * taken away; one that is silent may hold it, and is an error.
+ * For the end of a home: whether a daemon is there that may hold the pool. If there is none, what it left mounted is
+ * removed; one that is silent may hold it, and is an error.
  */
 export async function findDaemon(options: DaemonOptions, signal: AbortSignal): Promise<"present" | "absent"> {
   const { presence, lost } = await examineDaemon(options, signal);
@@ -101,7 +101,7 @@ async function startUntilAnswering({ zfs, clock, layout }: DaemonOptions, signal
   let presence: "answers" | "silent" | "absent" = "absent";
   while (clock.monotonicMs() - startedMs < START_PATIENCE_MS) {
     if (presence === "absent") {
-      // It refuses to start over a pid file that is there, whoever's it was.
+      // It refuses to start if a pid file is there, whichever process made it.
       await rm(pidPath, { force: true });
       // Its life is not tied to this call: only its own deadline ends the start.
       await zfs.attempt({ program: "zfs-fuse", args, outputPath, deadlineMs: START_DEADLINE_MS }, NEVER);

@@ -22,7 +22,7 @@ export interface Dataset {
   /** 0 is no bound. */
   readonly quotaBytes: number;
   readonly refquotaBytes: number;
-  /** The snapshot it was cloned from; absent where it was not. */
+  /** The snapshot it was cloned from; absent if it was not. */
   readonly origin?: string;
 }
 
@@ -149,7 +149,7 @@ export class Datasets {
     return isMissing(outcome) ? { kind: "done", stdout: "" } : outcome;
   }
 
-  /** Reading changes nothing, so a command that gave no answer runs once more. */
+  /** Reading changes nothing, so a command of unknown outcome runs once more. */
   async #ask(args: readonly string[], signal: AbortSignal): Promise<Outcome> {
     const outcome = await this.#zfs.attempt({ program: "zfs", args }, signal);
     return outcome.kind === "unknown" && !signal.aborted

@@ -11,7 +11,7 @@ import { destroySession } from "./sessions.ts";
 import type { Outcome } from "./zfs-command.ts";
 import type { ZfsPool } from "./zfs-pool.ts";
 
-/** Refusals that pass when whoever uses the head, or a snapshot taken by hand, is gone. */
+/** Refusals that pass when the user of the head, or a snapshot taken by hand, is gone. */
 const PASSING: ReadonlySet<string | undefined> = new Set(["busy", "dependents", "children"]);
 
 /** Cut off at any point, the same call again goes on: a head that was emptied and not destroyed has no snapshots. */

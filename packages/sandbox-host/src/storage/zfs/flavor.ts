@@ -11,7 +11,7 @@ const PROBE_DEADLINE_MS = 5000;
 export type Flavor = "openzfs" | "zfs-fuse";
 
 /**
- * Found by `zfs version`, which zfs-fuse does not have. OpenZFS prints its own version even where the kernel's part is not
+ * Found by `zfs version`, which zfs-fuse does not have. OpenZFS prints its own version even if the kernel's part is not
  * loaded.
  */
 export async function detectFlavor(zfs: ZfsCommand, signal: AbortSignal): Promise<Flavor> {

@@ -67,13 +67,13 @@ export async function cloneHead(pool: ZfsPool, spec: CloneSpec, signal: AbortSig
 
 /**
  * A head of this name that was cloned from something else is left from an attempt that was cut off, if it is neither
- * mounted nor sealed. Anything else may hold somebody's work, and stays.
+ * mounted nor sealed. Anything else may hold work, and stays.
  */
 async function removeLeftover(pool: ZfsPool, spec: CloneSpec, signal: AbortSignal): Promise<void> {
   const { datasets, mounts, limits } = pool;
   const { dataset, path } = mountOf(pool, spec);
   if (spec.leftover === "keep" || mounts.isMounted({ dataset, path })) throw headDiffers(spec);
-  // Alone: zfs itself refuses where there are snapshots.
+  // Alone: zfs itself refuses if there are snapshots.
   const outcome = await datasets.destroy(dataset, { scope: "alone", patienceMs: limits.busyPatienceMs, signal });
   if (outcome.kind === "refused") throw headDiffers(spec, storageError("destroying a leftover head", outcome));
 }
@@ -145,7 +145,7 @@ export async function headBytes(pool: ZfsPool, head: HeadRef, { signal }: Storag
   return dataset.referencedBytes;
 }
 
-/** Where a head is mounted. */
+/** The dataset of a head and the directory that it is mounted at. */
 export function mountOf({ layout }: ZfsPool, head: HeadRef): MountTarget {
   return { dataset: layout.head(head), path: layout.headMount(head) };
 }

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { BaseRef, HeadRef } from "../storage.ts";
 import { checkLayoutNames, type LayoutNames } from "./layout-names.ts";
 
-/** Where things are, in the pool and on the disk. Names are derived from ids, so that looking needs no memory. */
+/** The names of datasets in the pool and of paths on the disk. They are derived from ids, so nothing has to be recorded. */
 export interface Layout {
   readonly pool: string;
   /** The value of the ownership mark. */
@@ -12,7 +12,7 @@ export interface Layout {
   readonly mountRoot: string;
   readonly bases: string;
   readonly sessions: string;
-  /** Read-only clones that somebody looks at. */
+  /** Read-only clones that are open as views. */
   readonly views: string;
   readonly journals: string;
   /** An empty dataset with a reservation: tenants never fill the pool, and what frees space always has room to work. */
@@ -66,14 +66,14 @@ export function createLayout({ homeId, poolDirectory, mountRoot, ...names }: Lay
     head: ({ token, generation }) => `${sessions}/${token}/g${generation}`,
     headMount: ({ token, generation }) => join(mountRoot, token, `g${generation}`),
     view: (name) => `${views}/${name}`,
-    // Two levels: whoever removes the mount point of one view must not remove the directory that the next is made in.
+    // Two levels: the removal of the mount point of one view must not remove the directory that the next is made in.
     viewMount: (name) => join(mountRoot, ".views", name, "files"),
     journalsOf: (token) => `${pool}/journals/${token}`,
     journalsMount: (token) => join(mountRoot, ".journals", token, "files"),
   };
 }
 
-/** The head that a dataset is; undefined where it is none. */
+/** The head that a dataset is; undefined if it is none. */
 export function headOf({ sessions }: Pick<Layout, "sessions">, dataset: string): HeadRef | undefined {
   if (!dataset.startsWith(`${sessions}/`)) return undefined;
   const [, token, digits] = /^([^/@]+)\/g(\d+)$/.exec(dataset.slice(sessions.length + 1)) ?? [];

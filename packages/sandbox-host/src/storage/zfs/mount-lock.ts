@@ -1,6 +1,6 @@
 /**
- * zfs-fuse hears of each new mount by two writes into one pipe, without a lock: two mounts at once mix up, and the daemon
- * waits for ever for bytes that never come, with all mounts of all homes. So whatever may mount runs alone on the whole
+ * zfs-fuse learns of each new mount by two writes into one pipe, without a lock: two mounts at once mix up, and the daemon
+ * waits without end for bytes that never come, with all mounts of all homes. So a command that may mount runs alone on the whole
  * machine. See docs/decisions/0007.
  */
 export const MOUNT_LOCK_PATH = "/run/turnbox/zfs-mounts.lock";
@@ -28,7 +28,7 @@ export function mayMount({ program, args: [verb = "", ...args] }: Command): bool
   return MOUNTING[program]?.has(verb) === true && !(program === "zfs" && args.includes(NEVER_MOUNTED));
 }
 
-/** The same command, run when nobody else mounts. The lock ends with the command, however it ends. */
+/** The same command, run while no other one mounts. The lock ends with the command, however it ends. */
 export function inMountTurn({ program, args }: Command, lockPath: string): readonly [string, readonly string[]] {
   const wait = ["--timeout", String(MOUNT_LOCK_WAIT_MS / 1000), "--conflict-exit-code", String(NO_TURN_EXIT_CODE)];
   return ["flock", ["--no-fork", ...wait, lockPath, program, ...args]];

@@ -15,7 +15,7 @@ const DEATH_POLL_MS = 250;
 /** What the kernel says of a filesystem whose daemon has gone. */
 const CUT_OFF = /endpoint is not connected|connection abort/;
 
-/** A dataset and the directory where it belongs. */
+/** A dataset and the directory that it is mounted at. */
 export interface MountTarget {
   readonly dataset: string;
   readonly path: string;
@@ -127,13 +127,13 @@ export class Mounts {
       throw new SandboxError("STORAGE_UNAVAILABLE", "the mounts do not answer", { cause: outcome.cause });
     }
     if (outcome.kind === "done") return new Set(paths);
-    // Any other refusal is an answer too: of a filesystem that is being unmounted, for one.
+    // Any other refusal is an answer too, for example of a filesystem that is being unmounted.
     const cutOff = outcome.stderr.split("\n").filter((line) => CUT_OFF.test(line));
     return new Set(paths.filter((path) => !cutOff.some((line) => line.includes(`'${path}'`))));
   }
 
   /**
-   * Removes the directory where something was mounted, with what was written there while it was not, and the directory
+   * Removes the directory that something was mounted at, with what was written there while it was not, and the directory
    * above it if that is empty. One that is mounted stays.
    */
   async removeMountPoint(path: string, signal: AbortSignal): Promise<void> {
@@ -163,7 +163,7 @@ export class Mounts {
     }
   }
 
-  /** At once: the kernel has it in memory, and the way over other threads takes longer than the answer. */
+  /** Synchronous: the kernel has it in memory, and the way over other threads takes longer than the read. */
   #table(): readonly Mount[] {
     return parseMountTable(readFileSync(this.#mountTablePath, "utf8"));
   }

@@ -25,12 +25,12 @@ function keyOf(origin: Origin): string {
     : `${origin.snapshot.token}/${origin.snapshot.name}`;
 }
 
-/** What the work has to know of its origin: where it is, or also how much it refers to. */
+/** What the work has to know of its origin: its name, or also how much it refers to. */
 type Need = "name" | "size";
 
 /**
  * Does what needs an origin's name. A promotion in the origin's own session moves a snapshot to another head at any time,
- * and one that was known may have gone, so where it is not found it is looked for once more.
+ * and one that was known may have gone, so if it is not found it is looked up once more.
  */
 export async function withOrigin<T>(
   pool: ZfsPool,

@@ -1,4 +1,4 @@
-/** A property's value and where it comes from: `local`, `default`, `inherited from <dataset>`, `-`. */
+/** A property's value and its source: `local`, `default`, `inherited from <dataset>`, `-`. */
 export interface Property {
   readonly source: string;
   readonly value: string;
@@ -31,7 +31,7 @@ export function parseBytes(value: string | undefined): number {
   return digits === undefined ? 0 : Number(digits);
 }
 
-/** The state of a pool in its own word, and its fragmentation where the second column has one: `12%`, or `12`, or `-`. */
+/** The state of a pool in its own word, and its fragmentation if the second column has one: `12%`, or `12`, or `-`. */
 export function parseHealth(stdout: string): { readonly word: string; readonly fragmentationPercent?: number } {
   const [word = "", fragmentation = ""] = stdout.trim().split("\t");
   const percent = /^(\d+)%?$/.exec(fragmentation)?.[1];

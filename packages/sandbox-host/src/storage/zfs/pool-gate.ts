@@ -1,18 +1,18 @@
 import { type Clock, SandboxError } from "@turnbox/core";
 
-/** How long those who are sent away are waited for. Whoever stays longer finds every further command refused. */
+/** How long work that was aborted is waited for. For work that takes longer, every further command is refused. */
 const LEAVE_PATIENCE_MS = 5000;
 const RETRY_AFTER_MS = 2000;
 
 /**
- * Who may work on an opened storage: everybody, except while it is brought back after the death of its daemon. Mounts are
- * then taken away and made anew under the same paths, and what was begun before must not go on as if nothing had happened.
+ * Lets work on an opened storage run, except while it is brought back after the death of its daemon. Mounts are
+ * then removed and made again under the same paths, and what was begun before must not go on as if nothing had happened.
  */
 export interface PoolGate {
   readonly state: "open" | "closed";
   /** Runs the work under a signal that also ends it when the storage closes; `STORAGE_UNAVAILABLE` while it is closed. */
   run<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** Lets nobody in, sends everybody away with `STORAGE_UNAVAILABLE`, and waits for that as long as is reasonable. */
+  /** Refuses new work, aborts the work that runs with `STORAGE_UNAVAILABLE`, and waits some seconds for its end. */
   close(): Promise<void>;
   open(): void;
 }

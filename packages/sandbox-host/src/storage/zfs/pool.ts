@@ -10,7 +10,7 @@ import { parseBytes, parseColumns, parseHealth, parseProperties, parseVdevs } fr
 import type { Outcome, ZfsCommand } from "./zfs-command.ts";
 
 const POOL_DEADLINE_MS = 120_000;
-/** A status that comes late is of no use: whoever asks wants to know whether the pool serves now. */
+/** A status that comes late is of no use: the caller needs to know whether the pool serves now. */
 const STATUS_DEADLINE_MS = 3000;
 const SMALLEST_RESERVE_BYTES = 64 * 1024 * 1024;
 const RESERVE_SHARE = 0.02;
@@ -21,7 +21,7 @@ export interface PoolOptions {
   readonly sizeBytes: number;
 }
 
-/** Brings the home's pool to where it serves: found imported, imported, or made. Another's pool is never touched. */
+/** Makes the home's pool serve: finds it imported, imports it, or makes it. A pool of another home is never touched. */
 export async function ensurePool(options: PoolOptions, signal: AbortSignal): Promise<void> {
   const { zfs, layout } = options;
   if (!(await isImported(zfs, layout, signal)) && !(await importPool(zfs, layout, signal)))
@@ -38,7 +38,7 @@ async function isImported(zfs: ZfsCommand, { pool }: Layout, signal: AbortSignal
   throw new SandboxError("STORAGE_UNAVAILABLE", "looking for the pool was not answered", { cause: outcome.cause });
 }
 
-/** `false` where the image holds no pool of this name. */
+/** `false` if the image holds no pool of this name. */
 async function importPool(zfs: ZfsCommand, layout: Layout, signal: AbortSignal): Promise<boolean> {
   if (!(await exists(layout.imagePath))) return false;
   const isDone = (probe: AbortSignal): Promise<boolean> => isImported(zfs, layout, probe);
@@ -84,7 +84,7 @@ async function createPool({ zfs, layout, sizeBytes }: PoolOptions, signal: Abort
   if (outcome.kind === "refused" && !(await isDone(signal))) throw storageError("making the pool", outcome);
 }
 
-/** A pool of our name that is made of something else, or marked as another's, is somebody else's. */
+/** A pool of our name that is made of something else, or marked as another home's, is not ours. */
 async function assertOurs(zfs: ZfsCommand, { pool, home, imagePath }: Layout, signal: AbortSignal): Promise<void> {
   const status = await zfs.read("reading the pool", { program: "zpool", args: ["status", pool] }, signal);
   const marks = await zfs.read(
@@ -103,7 +103,7 @@ async function assertOurs(zfs: ZfsCommand, { pool, home, imagePath }: Layout, si
   );
 }
 
-/** Ends the home's pool with all that is in it, for good. Where it is not imported, its image is all there is of it. */
+/** Ends the home's pool with all that is in it, for good. If it is not imported, its image is all there is of it. */
 export async function destroyPool(
   { zfs, layout }: Pick<PoolOptions, "zfs" | "layout">,
   patience: Patience,
@@ -156,7 +156,7 @@ async function ensureDatasets({ zfs, layout, sizeBytes }: PoolOptions, signal: A
   }
 }
 
-/** What the pool says of itself. What does not answer is `unavailable`, not an error: this is asked to find that out. */
+/** What the pool reports. A pool that does not answer is `unavailable`, not an error: callers ask to find that out. */
 export async function readPoolStatus(
   { zfs, layout, flavor }: { readonly zfs: ZfsCommand; readonly layout: Layout; readonly flavor: Flavor },
   signal: AbortSignal,
@@ -176,7 +176,7 @@ export async function readPoolStatus(
   const datasets = parseProperties(space.stdout);
   const pool = datasets.get(layout.pool);
   const reserveBytes = parseBytes(datasets.get(layout.reserved)?.get("usedbyrefreservation")?.value);
-  // The reserve belongs to nobody, so it is neither used nor to be had.
+  // The reserve is neither used nor available.
   const usedBytes = Math.max(0, parseBytes(pool?.get("used")?.value) - reserveBytes);
   const availableBytes = parseBytes(pool?.get("available")?.value);
   return {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type CommandRunner, createChildCommandRunner, type RunSpec } from "@turnbox/core";
 
-/** Where zfs-fuse keeps what there is one of per machine. */
+/** The directory in which zfs-fuse keeps what there is one of per machine. */
 const DAEMON_DIRECTORIES = ["/var/run/zfs", "/var/lock/zfs", "/var/lib/zfs"];
 
 /**

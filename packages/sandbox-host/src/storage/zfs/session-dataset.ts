@@ -1,7 +1,7 @@
 import type { SessionDataset, ZfsPool } from "./zfs-pool.ts";
 
 /**
- * The dataset of a session that is this home's, from memory where it was seen before; undefined where there is none. One
+ * The dataset of a session that is this home's, from memory if it was seen before; undefined if there is none. One
  * that has gone without this instance's doing shows when a command on it is refused.
  */
 export async function findSessionDataset(

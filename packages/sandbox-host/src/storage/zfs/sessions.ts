@@ -67,7 +67,7 @@ async function createSessionDataset(
   else await findSessionDataset(pool, spec.token, signal);
 }
 
-/** Undoes `createSessionDataset` where no head came to be; one that holds anything is refused by zfs and stays. */
+/** Undoes `createSessionDataset` if no head was made; zfs refuses to destroy one that holds anything, and it stays. */
 async function removeEmptySession(
   { datasets, layout, limits, sessionDatasets }: ZfsPool,
   token: string,
@@ -84,7 +84,7 @@ async function removeEmptySession(
 }
 
 /**
- * All or nothing as far as others are concerned: where another session was cloned from this one, nothing is touched. A
+ * All or nothing as far as other sessions are concerned: if one was cloned from this one, nothing is touched. A
  * head that stays busy is left unmounted, and the same call again goes on.
  */
 export async function destroySession(pool: ZfsPool, token: string, { signal }: StorageCall): Promise<void> {
@@ -96,7 +96,7 @@ export async function destroySession(pool: ZfsPool, token: string, { signal }: S
   const endOwnJournals = (): Promise<void> =>
     endJournals(pool, token, { patienceMs: limits.destroyPatienceMs, signal });
   if (present.length === 0) {
-    // Ours is gone; somebody else's is an error.
+    // Ours is gone; one of another home is an error.
     await datasets.find(dataset, signal);
     await endOwnJournals();
     return;

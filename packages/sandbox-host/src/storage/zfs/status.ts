@@ -7,8 +7,8 @@ import type { ZfsPool } from "./zfs-pool.ts";
 const NEVER = new AbortController().signal;
 
 /**
- * Reads the status. Those who ask at the same time share one look, which goes on when an asker leaves: where something
- * hangs, each further look would leave one more child behind.
+ * Reads the status. Calls at the same time share one read, which goes on when a caller leaves: if something hangs, each
+ * further read would leave one more child behind.
  */
 export function createStatusProbe(
   find: () => { readonly pool: ZfsPool; readonly gate: PoolGate["state"] },
@@ -36,7 +36,7 @@ async function look(pool: ZfsPool): Promise<StorageStatus> {
   return mounted === "well" ? status : { ...status, state: "unavailable", detail: mounted };
 }
 
-/** A timeout of the asker's is an answer too; any other end of its signal is its own affair. */
+/** A timeout of the caller means `unavailable`; any other end of its signal rejects. */
 async function orTimeout(looking: Promise<StorageStatus>, signal: AbortSignal): Promise<StorageStatus> {
   const left = Promise.withResolvers<StorageStatus>();
   const onAbort = (): void => {

@@ -80,8 +80,8 @@ async function isNoDifference(zfs: ZfsCommand, { from, to }: Segment, signal: Ab
 }
 
 /**
- * zfs-fuse does not count what was written, and `used` misses what a later snapshot shares; a stream tells all, and its
- * first bytes tell whether there is anything.
+ * zfs-fuse does not count what was written, and `used` misses what a later snapshot shares; a stream has
+ * everything, and its first bytes show whether there is anything.
  */
 async function isNothingSent({ zfs }: ZfsPool, { from, to }: Segment, signal: AbortSignal): Promise<boolean> {
   const readBounded = await zfs.readBounded(

@@ -8,7 +8,7 @@ import type { MountTarget } from "./mounts.ts";
 import { findSnapshot, flush } from "./snapshots.ts";
 import { FILE_PROPERTIES, type ZfsPool } from "./zfs-pool.ts";
 
-/** Makes the clone that a view is, mounted, and before it the snapshot where a head is looked at. */
+/** Makes the clone that a view is, mounted, and before it the snapshot if the view is of a head. */
 export async function makeView(
   pool: ZfsPool,
   name: string,
@@ -64,7 +64,7 @@ export async function endView(pool: ZfsPool, name: string, { signal }: StorageCa
 }
 
 /**
- * Removes the views that nobody looks at, left by a service that died or by a view that was busy when it was closed. What
+ * Removes the views that are not open, left by a service that died or by a view that was busy when it was closed. What
  * cannot go now goes another time.
  */
 export async function sweepViews(pool: ZfsPool, live: ReadonlySet<string>, signal: AbortSignal): Promise<void> {

@@ -30,7 +30,7 @@ export interface Invocation {
 export interface Change extends Invocation {
   /** In the gerund, for messages: "taking a snapshot". */
   readonly doing: string;
-  /** Whether the world is as if the change was made; asked where the outcome is unknown. */
+  /** Whether the change has been made; called if the outcome is unknown. */
   readonly isDone: (signal: AbortSignal) => Promise<boolean>;
 }
 
@@ -46,7 +46,7 @@ export interface ZfsCommandOptions {
   readonly clock: Clock;
   /** For every invocation that names none of its own. */
   readonly deadlineMs: number;
-  /** A file that whatever may mount is locked by; absent where mounts do not disturb one another. */
+  /** A file that commands which may mount are locked by; absent if mounts do not disturb one another. */
   readonly mountLockPath?: string;
 }
 

@@ -12,7 +12,7 @@ export interface SessionDataset {
   readonly quotaBytes: number;
 }
 
-/** The snapshot that an origin names, and how much it refers to where that was looked up. */
+/** The snapshot that an origin names, and how much it refers to if that was read. */
 export interface ResolvedOrigin {
   readonly snapshot: string;
   readonly referencedBytes: number | undefined;

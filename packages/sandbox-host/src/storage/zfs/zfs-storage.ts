@@ -55,7 +55,7 @@ export interface ZfsStorageOptions extends LayoutNames {
   readonly home: string;
   /** The size of a pool that has to be made; the file is sparse. One that is there keeps its size. */
   readonly poolSizeBytes: number;
-  /** Where heads are mounted. Default `<home>/mnt`. */
+  /** The directory that heads are mounted below. Default `<home>/mnt`. */
   readonly mountRoot?: string;
   readonly clock?: Clock;
   /** For each command that has no deadline of its own. Default 20 s. */

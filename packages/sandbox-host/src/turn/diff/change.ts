@@ -11,12 +11,12 @@ export interface Change {
   readonly path: string;
   /** Empty for all kinds but `renamed`. */
   readonly oldPath: string;
-  /** Of files and links; 0 for everything else, and where it was not there. */
+  /** Of files and links; 0 for everything else, and if it was not there. */
   readonly oldSizeBytes: number;
   readonly newSizeBytes: number;
-  /** Found out only where text was asked for. */
+  /** Found out only if text was asked for. */
   readonly binary: boolean;
-  /** Empty where text was not asked for, and where the content is the same, is no text or is over a limit. */
+  /** Empty if text was not asked for, or if the content is the same, is no text or is over a limit. */
   readonly unifiedDiff: string;
   /** Whether a limit kept the text away. */
   readonly diffTruncated: boolean;

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import type { BytePath } from "./byte-path.ts";
-import { compareTrees, placeOf } from "./compare-trees.ts";
+import { compareTrees, pathOf } from "./compare-trees.ts";
 import type { Difference, Trees } from "./comparison.ts";
 import { EVERYTHING, type Scope, scopeOf } from "./scope.ts";
 import type { Entry, Tree } from "./tree.ts";
@@ -92,7 +92,7 @@ function entriesOf(tree: Tree, at: BytePath = ""): readonly (readonly [BytePath,
 function replay(from: Listing, to: Listing, differences: readonly Difference[]): Listing {
   const result = new Map(from);
   const of = (kind: Difference["kind"]) => differences.filter((difference) => difference.kind === kind);
-  for (const difference of of("removed")) expect(result.delete(placeOf(difference))).toBe(true);
+  for (const difference of of("removed")) expect(result.delete(pathOf(difference))).toBe(true);
   const detached = of("renamed")
     .map(({ from: old, to: now }) => ({ old: old?.path ?? "", now: now?.path ?? "" }))
     // What was moved out of a renamed directory is taken out first.
@@ -104,7 +104,7 @@ function replay(from: Listing, to: Listing, differences: readonly Difference[]):
     });
   for (const [at, what] of detached.flat()) result.set(at, what);
   for (const difference of differences.filter(({ kind }) => kind !== "removed")) {
-    const at = placeOf(difference);
+    const at = pathOf(difference);
     expect(result.has(at)).toBe(difference.kind !== "added");
     if (difference.kind === "modified" || difference.kind === "type-changed")
       expect(result.get(at)).not.toBe(to.get(at));
@@ -154,8 +154,8 @@ describe("compareTrees, on random changes", () => {
         const [from, to] = [listing(twins.from, trees.from), listing(twins.to, trees.to)];
 
         expect(replay(from, to, walked)).toEqual(to);
-        const places = walked.map(placeOf);
-        expect(places).toEqual([...new Set(places)].sort());
+        const paths = walked.map(pathOf);
+        expect(paths).toEqual([...new Set(paths)].sort());
         for (const difference of walked.filter(({ kind }) => kind === "renamed")) {
           expect(from.has(difference.to?.path ?? "")).toBe(false);
           expect(to.has(difference.from?.path ?? "")).toBe(false);

@@ -19,7 +19,7 @@ import {
 import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { showPath, toBytePath } from "./byte-path.ts";
-import { compareTrees, placeOf } from "./compare-trees.ts";
+import { compareTrees, pathOf } from "./compare-trees.ts";
 import type { CompareOptions, Difference, Trees } from "./comparison.ts";
 import { EVERYTHING, scopeOf } from "./scope.ts";
 import { openTree } from "./tree.ts";
@@ -37,7 +37,7 @@ const OPTIONS: CompareOptions = {
 const show = (differences: readonly Difference[]): readonly string[] =>
   differences.map((difference) => {
     const { kind, from } = difference;
-    const path = showPath(placeOf(difference));
+    const path = showPath(pathOf(difference));
     return kind === "renamed" ? `${kind} ${showPath(from?.path ?? "")} -> ${path}` : `${kind} ${path}`;
   });
 const compare = (trees: Trees, more: Partial<CompareOptions> = {}) =>
@@ -212,7 +212,7 @@ describe("compareTrees", () => {
     ]);
   });
 
-  it("knows a renamed file that was wholly rewritten where births are told, and does not guess where not", () => {
+  it("knows a renamed file that was wholly rewritten if times of birth are known, and does not guess otherwise", () => {
     const found = changed(
       (at) => {
         writeFileSync(at("a"), TEXT);

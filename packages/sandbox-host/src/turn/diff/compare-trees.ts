@@ -16,7 +16,7 @@ import { EVERYTHING } from "./scope.ts";
 import type { Entry, Tree } from "./tree.ts";
 
 /**
- * What differs between two trees, ordered by the bytes of the paths. The answer is the same for every scope that holds at
+ * What differs between two trees, ordered by the bytes of the paths. The result is the same for every scope that holds at
  * least all that differs. Times alone, and what is in a directory, do not make it different.
  */
 export function compareTrees(trees: Trees, options: CompareOptions): readonly Difference[] {
@@ -52,15 +52,15 @@ function compareWithin(trees: Trees, options: CompareOptions): readonly Differen
   compareFrom(comparison, options.path);
   resolveNew(comparison);
   for (const [path, entry] of comparison.gone) comparison.report({ kind: "removed", from: { path, entry }, to: null });
-  return differences.sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
+  return differences.sort((a, b) => (pathOf(a) < pathOf(b) ? -1 : 1));
 }
 
-/** The path that a difference stands under. */
-export function placeOf({ from, to }: Difference): BytePath {
+/** The path that a difference is listed under. */
+export function pathOf({ from, to }: Difference): BytePath {
   return (to ?? from)?.path ?? "";
 }
 
-/** Where a component above the path is no directory, nothing is there: links lead elsewhere, if anywhere. */
+/** If a component above the path is no directory, nothing is there: links are not followed. */
 function compareFrom(comparison: Comparison, path: BytePath): void {
   const { from, to } = comparison.trees;
   const sideOf = (tree: Tree): Entry | null => {
@@ -91,7 +91,7 @@ function comparePair(comparison: Comparison, from: Side, to: Side): void {
     for (const child of childrenOf(comparison, "from", from)) addGone(comparison, child);
     for (const child of childrenOf(comparison, "to", to)) comparison.fresh.push(child);
   } else if (to.entry.type === "directory") {
-    // Another directory at the same path: no candidate tells what is below.
+    // Another directory at the same path: no candidate names what is below.
     const scope = from.entry.inode === to.entry.inode ? comparison.scope : EVERYTHING;
     compareBelow({ ...comparison, scope }, from, to);
   }

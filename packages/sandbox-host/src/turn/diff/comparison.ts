@@ -16,9 +16,9 @@ export interface Side {
   readonly entry: Entry;
 }
 
-/** Something at a path where nothing was. */
+/** An entry at a path that had none before. */
 export interface NewEntry extends Side {
-  /** Where it was before, if it only moved along with its directory. */
+  /** Its path before, if it only moved along with its directory. */
   readonly formerPath?: BytePath;
 }
 
@@ -30,7 +30,7 @@ export interface Difference {
 }
 
 export interface CompareOptions {
-  /** Where to begin; the path itself belongs to the answer. */
+  /** The path to begin at; it belongs to the result itself. */
   readonly path: BytePath;
   readonly scope: Scope;
   /** Both trees continue from one state at this time: what was last changed before is the same in both. */
@@ -58,7 +58,7 @@ export interface Comparison extends CompareOptions {
 /** A file with more than one name changed, and the candidates need not have all of them. */
 export class NamesMissing extends Error {}
 
-/** How two entries that belong together differ; null where they do not. */
+/** How two entries that belong together differ; null if they do not. */
 export function kindOf(comparison: Comparison, from: Side, to: Side): "modified" | "type-changed" | null {
   const [a, b] = [from.entry, to.entry];
   if (a.type !== b.type) return "type-changed";
@@ -68,7 +68,7 @@ export function kindOf(comparison: Comparison, from: Side, to: Side): "modified"
   return "modified";
 }
 
-/** Throws `NamesMissing` where a file that differs may differ under names that nobody looks at. */
+/** Throws `NamesMissing` if a file that differs may have further names that are not compared. */
 export function assertNamesKnown({ completeness }: Comparison, { entry: a }: Side, { entry: b }: Side): void {
   if (completeness === "candidates" && b.type === "file" && Math.max(a.links, b.links) > 1) throw new NamesMissing();
 }

@@ -7,7 +7,7 @@ export interface DiffJob {
   /** The directories of the two trees. */
   readonly from: string;
   readonly to: string;
-  /** Where to begin, absolute inside, without a slash at its end but for the root. */
+  /** The path to begin at, absolute inside, without a slash at its end but for the root. */
   readonly path: string;
   /** Paths that may differ, at least all that do; null for looking at everything. */
   readonly candidates: readonly string[] | null;
@@ -15,13 +15,13 @@ export interface DiffJob {
   readonly commonUntilSecond: number;
   readonly maxEntries: number;
   readonly maxChanges: number;
-  /** Of the answer's lines, text not counted. */
+  /** Of the lines of the result, text not counted. */
   readonly maxPathBytes: number;
   readonly deadlineMs: number;
   readonly text: TextLimits | null;
 }
 
-/** What it answers, one per line: the changes in their order, then how it ended. */
+/** What it writes, one per line: the changes in their order, then how it ended. */
 export type DiffLine =
   | { readonly change: Change }
   | { readonly end: { readonly looks: number } }

@@ -3,7 +3,7 @@ import { assertNamesKnown, childrenOf, type Comparison, kindOf, type NewEntry, t
 import { isSameFile } from "./same-file.ts";
 
 /**
- * Finds where the new entries came from: with their directory, from another path, or from nowhere. What has been found is
+ * Finds the origin of the new entries: moved with their directory, moved from another path, or new. What has been found is
  * taken out of `gone`. Directories come first, so that what is in a renamed one belongs to it, whatever other names
  * its files have; then what kept its name in a renamed directory; then the rest, by inode, each old path at most once.
  */
@@ -26,7 +26,7 @@ export function resolveNew(comparison: Comparison): void {
   for (const entry of rest) settle(comparison, entry, byInode);
 }
 
-/** Reports one new entry. Answers with the path that a directory had before; null where it is not an old one. */
+/** Reports one new entry. Returns the path that a directory had before; null if it is not an old one. */
 function settle(
   comparison: Comparison,
   { path, entry, formerPath }: NewEntry,

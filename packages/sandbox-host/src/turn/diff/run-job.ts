@@ -1,6 +1,6 @@
 import { showPath, toBytePath } from "./byte-path.ts";
 import type { Change } from "./change.ts";
-import { compareTrees, placeOf } from "./compare-trees.ts";
+import { compareTrees, pathOf } from "./compare-trees.ts";
 import type { Difference } from "./comparison.ts";
 import { DiffFailure } from "./failure.ts";
 import type { DiffJob } from "./job.ts";
@@ -38,7 +38,7 @@ function describe(difference: Difference): Omit<Change, keyof typeof NO_TEXT> {
   const { kind, from, to } = difference;
   return {
     kind,
-    path: showPath(placeOf(difference)),
+    path: showPath(pathOf(difference)),
     oldPath: kind === "renamed" && from !== null ? showPath(from.path) : "",
     oldSizeBytes: from?.entry.sizeBytes ?? 0,
     newSizeBytes: to?.entry.sizeBytes ?? 0,

@@ -15,8 +15,8 @@ const CHILDREN_READ = 16;
 
 /**
  * Whether two entries of the same inode and type are one file at two times, and not two files of which the later got the
- * number of the earlier: that happens as soon as a filesystem was mounted anew. The time of birth decides it. Where
- * the filesystem has none, what they have in common does; times that anybody can set count only where there is nothing else.
+ * number of the earlier: that happens as soon as a filesystem was mounted again. The time of birth decides it. If
+ * the filesystem has none, what they have in common does; times that programs can set count only if there is nothing else.
  */
 export function isSameFile(before: Located, after: Located, tick: () => void): boolean {
   const [a, b] = [before.entry, after.entry];
@@ -36,7 +36,7 @@ export function isSameFile(before: Located, after: Located, tick: () => void): b
   }
 }
 
-/** Whether something in it is the same, at best untouched; two empty directories are told by their times. */
+/** Whether something in it is the same, at best untouched; two empty directories are compared by their times. */
 function sharesChildren(before: Located, after: Located, tick: () => void): boolean {
   const names = new Set(before.tree.names(before.path));
   const later = after.tree.names(after.path);

@@ -11,9 +11,9 @@ export interface Scope {
 export const EVERYTHING: Scope = { isListed: () => true, leadsOn: () => true };
 
 /**
- * The candidates, and for a directory among them every name in it: entries that come and go change their directory, also
- * where a backend does not name them themselves, as with further links to one file. Everything is looked
- * at below a directory with a name in it that the backend could not spell.
+ * The candidates, and for a directory among them every name in it: entries that come and go change their directory,
+ * even if a backend does not name them themselves, as with further links to one file. Below a directory with a name that
+ * the backend could not spell, everything is compared.
  */
 export function scopeOf(candidates: readonly string[]): Scope {
   const named = new Set<BytePath>();

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { applyPatch } from "diff";
-import { placeOf, compareTrees } from "./compare-trees.ts";
+import { pathOf, compareTrees } from "./compare-trees.ts";
 import { EVERYTHING } from "./scope.ts";
 import { createTextDiffs, type Text, type TextLimits } from "./text-diff.ts";
 import { openTree } from "./tree.ts";
@@ -39,7 +39,7 @@ function textsOf(
     tick: () => undefined,
   });
   const textOf = createTextDiffs(trees, { ...LIMITS, ...limits }, nowMs);
-  return new Map(differences.map((difference) => [placeOf(difference), textOf(difference)]));
+  return new Map(differences.map((difference) => [pathOf(difference), textOf(difference)]));
 }
 
 const lines = (count: number, word: string): string =>

@@ -18,7 +18,7 @@ export interface Entry {
   readonly type: EntryType;
   /** The number that a file keeps over snapshots and clones; after its end another file may get it. */
   readonly inode: bigint;
-  /** Null where the filesystem does not tell when a file was made. */
+  /** Null if the filesystem does not record when a file was made. */
   readonly birthNs: bigint | null;
   readonly changedNs: bigint;
   readonly modifiedNs: bigint;
@@ -33,11 +33,11 @@ export interface Entry {
   readonly filesystem: bigint;
 }
 
-/** The files of one point. Nobody writes there while it is looked at. Links are never followed. */
+/** The files of one point, which do not change meanwhile. Links are never followed. */
 export interface Tree {
   /** The filesystem that the root is on. */
   readonly filesystem: bigint;
-  /** Null where nothing is. The path must lead through directories only. */
+  /** Null if nothing is there. The path must lead through directories only. */
   at(path: BytePath): Entry | null;
   /** The names in a directory, ordered. */
   names(path: BytePath): readonly string[];
@@ -52,9 +52,9 @@ const READ_ONLY = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLO
 
 export function openTree(root: string): Tree {
   const prefix = Buffer.from(root, "utf8").toString("latin1");
-  const place = (path: BytePath): Buffer => Buffer.from(prefix + path, "latin1");
+  const absolute = (path: BytePath): Buffer => Buffer.from(prefix + path, "latin1");
   const at = (path: BytePath): Entry | null => {
-    const stats = reading(path, () => lstatSync(place(path), { bigint: true, throwIfNoEntry: false }));
+    const stats = reading(path, () => lstatSync(absolute(path), { bigint: true, throwIfNoEntry: false }));
     return stats === undefined ? null : toEntry(stats);
   };
   const top = at("");
@@ -62,11 +62,11 @@ export function openTree(root: string): Tree {
   return {
     filesystem: top.filesystem,
     at,
-    names: (path) => reading(path, () => readdirSync(place(path), { encoding: "latin1" })).sort(byBytes),
-    target: (path) => reading(path, () => readlinkSync(place(path), { encoding: "latin1" })),
+    names: (path) => reading(path, () => readdirSync(absolute(path), { encoding: "latin1" })).sort(byBytes),
+    target: (path) => reading(path, () => readlinkSync(absolute(path), { encoding: "latin1" })),
     open: (path) =>
       reading(path, () => {
-        const descriptor = openSync(place(path), READ_ONLY);
+        const descriptor = openSync(absolute(path), READ_ONLY);
         if (!fstatSync(descriptor).isFile()) {
           closeSync(descriptor);
           throw new Error("it is no regular file");
@@ -90,7 +90,7 @@ function toEntry(stats: BigIntStats): Entry {
   return {
     type,
     inode: stats.ino,
-    // Filesystems without it answer with 0.
+    // Filesystems without it return 0.
     birthNs: stats.birthtimeNs === 0n ? null : stats.birthtimeNs,
     changedNs: stats.ctimeNs,
     modifiedNs: stats.mtimeNs,

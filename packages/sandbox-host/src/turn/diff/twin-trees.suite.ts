@@ -18,7 +18,7 @@ export interface TwinTrees extends Disposable {
   branch(): void;
   /** Lets the file at `path` of the second have the inode that `formerPath` had in the first. */
   reuseInode(path: string, formerPath: string): void;
-  /** `births: "unknown"` is zfs-fuse, which does not tell when a file was made. */
+  /** `births: "unknown"` is zfs-fuse, which does not record when a file was made. */
   trees(births: "known" | "unknown"): Trees;
   /** A time after everything in the first and before every change to the second. */
   readonly branchedNs: bigint;

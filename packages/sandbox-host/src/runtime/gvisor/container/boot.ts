@@ -19,7 +19,7 @@ const LOG_TAIL_CHARS = 2000;
 
 /**
  * Boots a container that is not there, in a spare if one is given, which is then its own. Whatever a
- * failure has left is taken away again.
+ * failure has left is removed again.
  */
 export async function bootContainer(
   context: GvisorContext,
@@ -68,7 +68,7 @@ export async function bootContainer(
   }
 }
 
-/** Ends a container, in whatever condition it is, and takes away everything of it. Idempotent. */
+/** Ends a container, in whatever condition it is, and removes everything of it. Idempotent. */
 export async function removeContainer(context: GvisorContext, id: string, signal: AbortSignal = NEVER): Promise<void> {
   const { bundleDirectory } = containerLayout(context.layout, id);
   if (!(await wasEverBooted(context, id))) {
@@ -114,7 +114,7 @@ async function endSpawnedClients(context: GvisorContext, id: string): Promise<vo
   await removeClientGroup(context, id);
 }
 
-/** A boot that outlives the service that asked for it must not come to its end after its container was taken away. */
+/** A boot that outlives the service that asked for it must not come to its end after its container was removed. */
 async function endBoot(context: GvisorContext, id: string, bundleDirectory: string): Promise<void> {
   const { layout, clock } = context;
   const state = await readStateFile(layout.runscRoot, id, await sandboxOf(context, id));

@@ -66,7 +66,7 @@ export interface Cgroup {
   usage(): Promise<CgroupUsage>;
   /** Sets each bound in the hierarchies that know it; what is absent is without a bound. */
   limit(limits: ContainerLimits): Promise<void>;
-  /** Removes it where nothing is left in it; answers whether it is gone everywhere. */
+  /** Removes it where nothing is left in it; returns whether it is gone everywhere. */
   remove(): Promise<"removed" | "busy">;
 }
 

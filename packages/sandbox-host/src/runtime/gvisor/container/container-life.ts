@@ -10,9 +10,9 @@ const CONTROL_DEADLINE_MS = 10_000;
 export interface ContainerLifeOptions {
   /** Held over everything that starts, pauses, resumes or stops a container. */
   readonly lock: KeyedMutex;
-  /** Called before a container that is alive is taken away. */
+  /** Called before a container that is alive is removed. */
   readonly onStopping: (id: string) => void;
-  /** Called when one was taken away. */
+  /** Called when one was removed. */
   readonly onStopped: (id: string) => Promise<void>;
 }
 

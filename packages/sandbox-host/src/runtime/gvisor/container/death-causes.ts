@@ -1,7 +1,7 @@
 import { identifyProcess, isLiving } from "@turnbox/core";
 import { cgroupOf, type DeathCause, type Deaths, type GvisorContext, liveState } from "../context.ts";
 
-/** How many causes are remembered; who asks does so soon after the container was taken away. */
+/** How many causes are remembered; who asks does so soon after the container was removed. */
 const MAX_REMEMBERED = 1024;
 
 export function createDeaths(): Deaths {
@@ -21,7 +21,7 @@ export async function isDead(context: GvisorContext, id: string): Promise<boolea
   return false;
 }
 
-/** Called before a container is taken away: answers whether it had died by itself, and then keeps the cause. */
+/** Called before a container is removed: returns whether it had died by itself, and then keeps the cause. */
 export async function noteDeath(context: GvisorContext, id: string): Promise<"died" | "alive"> {
   const { seen, causes } = context.deaths;
   seen.delete(id);

@@ -14,7 +14,7 @@ export interface SandboxAnswer {
   readonly pids: readonly number[];
 }
 
-/** Asks the sandbox itself; undefined where it is gone. Silence of a live one is not death: it is `RUNTIME_UNAVAILABLE`. */
+/** Asks the sandbox itself; undefined if it is gone. Silence of a live one is not death: it is `RUNTIME_UNAVAILABLE`. */
 export async function askSandbox(
   context: GvisorContext,
   id: string,
@@ -33,7 +33,7 @@ export async function askSandbox(
   throw new SandboxError("RUNTIME_UNAVAILABLE", `container ${id} does not answer`, { cause: new Error(stderr.trim()) });
 }
 
-/** Undefined where the sentry is not asked itself, or did not answer: then runsc says why. */
+/** Undefined if the sentry is not asked itself, or did not answer: then runsc says why. */
 async function listBySentry(
   { execs }: GvisorContext,
   { id, controlSocketPath: socketPath }: ContainerState,
@@ -59,7 +59,7 @@ export async function readLiveness(context: GvisorContext, id: string, signal?: 
   return (await askSandbox(context, id, signal))?.liveness ?? "gone";
 }
 
-/** What `runsc ps --format=json` prints: `[1,2,7]`, also where it is written as `null` for none. */
+/** What `runsc ps --format=json` prints: `[1,2,7]`, even if it is written as `null` for none. */
 export function parsePids(output: string): readonly number[] {
   return [...output.matchAll(/\d+/g)].map(([digits]) => Number(digits));
 }

@@ -53,7 +53,7 @@ const KERNEL_MOUNTS = [
   { destination: "/dev", type: "tmpfs", source: "tmpfs", options: ["nosuid", "mode=755", "size=65536k"] },
 ] as const;
 
-/** Mount points that a root needs, with their modes. They are made where they are missing. */
+/** Mount points that a root needs, with their modes. They are made if they are missing. */
 export const MOUNT_POINTS: readonly { readonly path: string; readonly mode: number }[] = [
   { path: "proc", mode: 0o555 },
   { path: "sys", mode: 0o555 },

@@ -38,7 +38,7 @@ export function idOfStateFile(fileName: string): string | undefined {
   return id;
 }
 
-/** Undefined where the text is not a whole state: a crash may have left half of one. */
+/** Undefined if the text is not a whole state: a crash may have left half of one. */
 export function parseStateFile(text: string): ContainerState | undefined {
   const state = asRecord(parseJson(text));
   const sandbox = asRecord(state["sandbox"]);

@@ -23,7 +23,7 @@ export function execFiles(layout: Layout, id: string, marker: string): ExecFiles
   return { processPath: `${path}.json`, pidPath: `${path}.pid`, idlePath: `${path}.idle` };
 }
 
-/** Executions that there is a file of, with their inner pids; 0 where it is not known. */
+/** Executions that there is a file of, with their inner pids; 0 if it is not known. */
 export async function listExecFiles(layout: Layout, id: string): Promise<ReadonlyMap<string, number>> {
   const markers = new Set([...(await listMarkers(layout, id, "json")), ...(await listMarkers(layout, id, "pid"))]);
   return new Map([...markers].map((marker) => [marker, readPid(execFiles(layout, id, marker).pidPath)]));

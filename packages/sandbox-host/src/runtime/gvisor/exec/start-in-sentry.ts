@@ -28,7 +28,7 @@ export interface SentryStartRequest {
 
 /**
  * Starts a process without a `runsc` on the way, which takes ten times as long to begin with as what it then does. Its
- * input and outputs are fifos, opened anew for the sentry: it changes the flags of what it is given.
+ * input and outputs are fifos, opened again for the sentry: it changes the flags of what it is given.
  */
 export async function startInSentry(
   { clock, fifos }: GvisorContext,

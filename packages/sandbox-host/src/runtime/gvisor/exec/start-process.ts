@@ -97,7 +97,7 @@ type Attempted =
   | { readonly kind: "failed"; readonly why: string }
   | { readonly kind: "abandoned" };
 
-/** Undefined where it cannot be asked, and nothing has run. */
+/** Undefined if it cannot be asked, and nothing has run. */
 async function startBySentry(
   context: GvisorContext,
   { state, files, spec, signal }: Attempt,

@@ -9,11 +9,11 @@ import { type CgroupMount, parseCgroupMounts } from "../container/cgroup.ts";
 export interface CgroupFreezer {
   /** Freezes these processes, which are all of the group's. It is synchronous: nothing comes between a look and it. */
   freeze(path: string, pids: readonly number[]): void;
-  /** Also where it is not frozen, or not there. */
+  /** Even if it is not frozen, or not there. */
   thaw(path: string): void;
 }
 
-/** Undefined where there is no hierarchy of version 2, not even one beside those of version 1. */
+/** Undefined if there is no hierarchy of version 2, not even one beside those of version 1. */
 export function createCgroupFreezer(mounts: readonly CgroupMount[]): CgroupFreezer | undefined {
   const unified = mounts.find(({ version }) => version === 2);
   if (unified === undefined) return undefined;

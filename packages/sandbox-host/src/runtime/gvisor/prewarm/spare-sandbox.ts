@@ -42,7 +42,7 @@ export async function makeSpareImage({ runner, layout }: GvisorContext, signal: 
   }
 }
 
-/** Boots one. Whatever a failure has left is taken away again. */
+/** Boots one. Whatever a failure has left is removed again. */
 export async function bootSpare(
   context: GvisorContext,
   id: string,

@@ -31,7 +31,7 @@ const READ_AT_START =
   /^(BASH.*|ENV|SHELLOPTS|POSIXLY_CORRECT|PATH|LANG|LANGUAGE|LC_.*|LD_.*|SHLVL|TZ|PS4|TURNBOX_EXEC)$/;
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** The command as a script for a shell, or undefined where it is something else, or too long. */
+/** The command as a script for a shell, or undefined if it is something else, or too long. */
 export function parseShellCall({ argv, env, cwd }: ExecSpec): ShellCall | undefined {
   const [program, option, script, ...rest] = argv;
   if (program !== "bash" || option !== "-c" || script === undefined || rest.length > 0) return undefined;
@@ -47,7 +47,7 @@ export const waitingShell: readonly [string, ...string[]] = ["bash", "-c", `${re
 
 /**
  * What makes a shell that waits in one environment do a call of another one, and say `greeting` on its standard output
- * right before it does: without it, nothing of the script has run. Undefined where a shell that is there already would
+ * right before it does: without it, nothing of the script has run. Undefined if a shell that is there already would
  * behave in another way than a new one.
  */
 export function scriptFor(
@@ -71,7 +71,7 @@ export function scriptFor(
   return inOneRead(prepare, call.script) ?? inThreeReads(prepare, call.script);
 }
 
-/** The head is all of it; undefined where it has no room. */
+/** The head is all of it; undefined if it has no room. */
 function inOneRead(prepare: string, script: string): string | undefined {
   const all = `BASH_EXECUTION_STRING=${quote(script)};${prepare}`;
   return all.length <= HEAD_BYTES && PLAIN.test(all) ? all.padEnd(HEAD_BYTES) : undefined;
