@@ -24,7 +24,7 @@ describe("createSession", () => {
     }
   });
 
-  it("answers with the same session for the same key, joins the one in flight, and refuses another payload", async () => {
+  it("returns the same session for the same key, joins the one in flight, and refuses another payload", async () => {
     await using test = await startTestHost();
     const request = { idempotencyKey: "k", payload: "p" };
     const [first, second] = await Promise.all([test.create(request), test.create(request)]);
@@ -53,7 +53,7 @@ describe("createSession", () => {
     expect((await test.create(request)).row.phase.kind).toBe("active");
   });
 
-  it("keeps the id and removes what is left later, where even the undo fails", async () => {
+  it("keeps the id and removes what is left later, if even the undo fails", async () => {
     await using test = await startTestHost();
     test.storage.faults.failNext("createSession", { error: BROKEN, when: "after" });
     test.storage.faults.failNext("destroySession", { error: BROKEN });
@@ -64,7 +64,7 @@ describe("createSession", () => {
     expect(await test.host.records.call("listSessions", null)).toMatchObject([{ id: "mine", token: again.row.token }]);
   });
 
-  it("never answers a replayed key with a session that took the id later", async () => {
+  it("never returns for a replayed key a session that took the id later", async () => {
     await using test = await startTestHost();
     const request = { sessionId: "mine", idempotencyKey: "k", payload: "p" };
     const first = await test.create(request);

@@ -25,7 +25,7 @@ async function booted(rig: Rig, more: Parameters<Rig["add"]>[0] = {}): Promise<[
 
 describe("watchContainers", () => {
   it.each(["lost", "oom"] as const)(
-    "begins a new generation within a second, before anybody calls, where a sandbox dies (%s)",
+    "begins a new generation within a second, before the next call, if a sandbox dies (%s)",
     async (cause) => {
       await using rig = await createRig();
       const [session, container] = await booted(rig);

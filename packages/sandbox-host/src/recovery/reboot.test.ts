@@ -4,7 +4,7 @@ import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
 import type { Session } from "../session/session.ts";
 import { freezeSessions } from "./shutdown.ts";
 
-/** How the same call is answered again: from where its result comes, or why there is none. */
+/** The result of the same call again: where it comes from, or why there is none. */
 const again = (test: TestHost, session: Session): Promise<string> =>
   test.host
     .executeTool(found(test, session), {
@@ -59,14 +59,14 @@ describe("a boot of the machine", () => {
     expect(await again(third, session)).toBe("OUTCOME_UNKNOWN");
   });
 
-  it("puts calls in doubt where the stop could not bring everything to the disk", async () => {
+  it("puts calls in doubt if the stop could not bring everything to the disk", async () => {
     const { test, session } = await startWithCall();
     test.storage.faults.failNext("flush", { error: new SandboxError("STORAGE_UNAVAILABLE", "no answer") });
     await using after = await test.stopAndStart({ bootId: "two" });
     expect(await again(after, session)).toBe("OUTCOME_UNKNOWN");
   });
 
-  it("cannot follow a clean stop where a sandbox runs on", async () => {
+  it("cannot follow a clean stop if a sandbox runs on", async () => {
     const { test } = await startWithCall();
     await using _test = test;
     const { registry } = test.host;

@@ -143,7 +143,7 @@ describe("recoverSessions", () => {
     for (let count = 0; count < 180; count += 1) await rig.add();
     let [now, most, asked] = [0, 0, 0];
     const refuse = (): never => {
-      throw new Error("nobody asks for this");
+      throw new Error("not asked for");
     };
     const runtime: Runtime = {
       ...rig.runtime,
@@ -183,7 +183,7 @@ describe("a restart", () => {
     expect(again.row).toMatchObject({ container: session.row.container, generation: 1 });
   });
 
-  it("thaws what the stop froze before anybody calls, and boots nothing that is gone", async () => {
+  it("thaws what the stop froze before the first call, and boots nothing that is gone", async () => {
     const before = await startTestHost();
     const [frozen, gone] = [await before.create(), await before.create()];
     for (const session of [frozen, gone]) await before.bash(session, "echo boot");

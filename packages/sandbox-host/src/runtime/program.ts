@@ -9,7 +9,7 @@ export function programPath(name: Program): string {
   return fileURLToPath(new URL(`../../programs/${name}`, import.meta.url));
 }
 
-/** The text of a program that runs where this machine's files are not, or longer than they stay as they are. */
+/** The text of a program that runs without access to this machine's files, or longer than they stay unchanged. */
 export function readProgram(name: Program): string {
   return readFileSync(programPath(name), "utf8");
 }

@@ -50,7 +50,7 @@ const step: fc.Arbitrary<Step> = fc.record({ id: fc.constantFrom(...IDS), operat
 
 let writes = 0;
 
-/** Does one operation as a caller would; answers with the number of the turn where it sealed one. */
+/** Does one operation as a caller would; returns the number of the turn if it sealed one. */
 async function perform(test: TestHost, { id, operation }: Step): Promise<number | undefined> {
   const { host } = test;
   const expectedGeneration = undefined;

@@ -37,7 +37,7 @@ describe("watch", () => {
     expect(await waiting).toBe("end");
   });
 
-  it("tells of changes of state and generation, and of snapshots", async () => {
+  it("yields changes of state and generation, and snapshots", async () => {
     await using rig = await createRig();
     const session = await rig.add({ id: "a" });
     const { next, stop } = follow(rig);
@@ -49,7 +49,7 @@ describe("watch", () => {
     stop.abort();
   });
 
-  it("tells a caller nothing of other tenants, and of other labels nothing either", async () => {
+  it("yields nothing of other tenants, nor of other labels", async () => {
     await using rig = await createRig();
     await rig.add({ id: "theirs", tenant: "other", labels: { team: "red" } });
     await rig.add({ id: "plain" });
@@ -84,7 +84,7 @@ describe("watch", () => {
     expect(rig.clock.sleeping).toBe(0);
   });
 
-  it("tells a slow reader that it missed something, and goes on", async () => {
+  it("shows a slow reader that it missed something, and goes on", async () => {
     await using rig = await createRig();
     const session = await rig.add({ id: "a" });
     const { next, stop } = follow(rig);

@@ -22,7 +22,7 @@ describe("completeTurn", () => {
     expect(turns.every(({ turnNumber }) => numbers.includes(turnNumber))).toBe(true);
   });
 
-  it("answers with the same turn for the same key, also over a restart", async () => {
+  it("returns the same turn for the same key, also over a restart", async () => {
     const before = await startTestHost();
     const session = await before.create();
     const first = await completeTurn(before, session, "k");
@@ -42,7 +42,7 @@ describe("completeTurn", () => {
     expect((await completeTurn(test, session)).turnNumber).toBe(1);
   });
 
-  it("answers with the turn when the storage failed after doing its work", async () => {
+  it("returns the turn when the storage failed after doing its work", async () => {
     await using test = await startTestHost();
     const session = await test.create();
     test.storage.faults.failNext("seal", { error: BROKEN, when: "after" });
@@ -90,7 +90,7 @@ describe("completeTurn", () => {
 });
 
 describe("a turn in which nothing was written", () => {
-  it("answers with the last turn, uses no number and leaves no snapshot", async () => {
+  it("returns the last turn, uses no number and leaves no snapshot", async () => {
     await using test = await startTestHost();
     const session = await test.create();
     const last = await writeAndSeal(test, session, "one");
@@ -110,7 +110,7 @@ describe("a turn in which nothing was written", () => {
     expect(await completeTurn(test, session, "k")).toEqual(turn);
   });
 
-  it("is a turn all the same where it is the first, or follows a snapshot that is none", async () => {
+  it("is a turn all the same if it is the first, or follows a snapshot that is none", async () => {
     await using test = await startTestHost();
     const session = await test.create();
     expect(await completeTurn(test, session)).toMatchObject({ unchanged: false, turnNumber: 1 });
@@ -120,7 +120,7 @@ describe("a turn in which nothing was written", () => {
     expect((await rowsOf(test, session)).map(({ kind }) => kind)).toEqual(["turn", "named", "turn"]);
   });
 
-  it("is not looked for where the service has written a file since, and is after that", async () => {
+  it("is not looked for if the service has written a file since, and is after that", async () => {
     await using test = await startTestHost();
     const session = await test.create();
     await writeAndSeal(test, session, "one");

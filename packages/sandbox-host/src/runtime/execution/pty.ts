@@ -39,7 +39,7 @@ export interface Pty extends Omit<TerminalExecution, "exit" | "kill"> {
 
 const SHOWN_BYTES = 16 * 1024;
 const START_DEADLINE_MS = 30_000;
-/** How much longer than it was to try for the answer to an input may take. */
+/** How much longer than its own deadline the answer to an input may take. */
 const ANSWER_DEADLINE_MS = 30_000;
 const KILL_DEADLINE_MS = 5000;
 /** What a helper that reads nothing may leave in the service's hands. */

@@ -26,7 +26,7 @@ describe("a relayed output", () => {
     const [read] = await Promise.all([text(relay.output), relay.drain(never)]);
     expect(read.length).toBe(bytes.length);
     expect(lingering).toEqual([source]);
-    source.write("nobody hears this");
+    source.write("this is not read");
     await delay(0);
     expect(source.readableLength).toBe(0);
   });

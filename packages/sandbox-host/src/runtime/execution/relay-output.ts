@@ -25,7 +25,7 @@ export interface RelayOptions {
 
 /**
  * Relays `source`. Once the output has ended or its reader is gone, whatever still comes is read and dropped, so that
- * background processes do not die of a broken pipe; `onLinger` is told of a source that others still hold.
+ * background processes do not die of a broken pipe; `onLinger` gets a source that other processes still hold.
  */
 export function relayOutput(source: Readable, { clock, onLinger }: RelayOptions): OutputRelay {
   const output = new PassThrough({ readableHighWaterMark: HIGH_WATER_BYTES, writableHighWaterMark: HIGH_WATER_BYTES });

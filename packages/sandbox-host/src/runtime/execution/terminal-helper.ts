@@ -29,12 +29,12 @@ const POLL_MS = 10;
 const LOOK_MS = 20;
 /** What an ended command left in its terminal, and more than the system keeps there. */
 const MAX_TAIL_BYTES = 1024 * 1024;
-/** Where a line of /proc/PID/stat has the foreground group, counted from behind the name. */
+/** The index of the foreground group in a line of /proc/PID/stat, counted from behind the name. */
 const FOREGROUND_FIELD = 5;
 
 const shown = new Socket({ fd: 1, readable: false, writable: true });
 const answers = new Socket({ fd: 2, readable: false, writable: true });
-// The service is gone: its end of the input tells the same.
+// The service is gone: the end of the input means the same.
 for (const stream of [shown, answers]) stream.on("error", () => undefined);
 const send = (kind: number, body?: Uint8Array): void => {
   answers.write(encodeTerminalFrame(kind, body));

@@ -20,11 +20,11 @@ export interface WaiterRequest {
   readonly cwd?: string;
   /** Directories of control groups that the waiter, and with it the command, is to be in. */
   readonly groups?: readonly string[];
-  /** What is done where the output is larger than this and nobody tends it. */
+  /** The command that runs if the output is larger than this and no service tends it. */
   readonly guard?: { readonly outputBytes: number; readonly command: readonly string[] };
 }
 
-/** `gone`: the waiter itself was ended, and nobody knows how the command ended, or whether it has. */
+/** `gone`: the waiter itself was ended, and whether and how the command ended is not known. */
 export type WaiterState =
   | { readonly kind: "running"; readonly waiterPid: number }
   | { readonly kind: "ended"; readonly exitCode: number }
@@ -36,7 +36,7 @@ function guardOf({ guard }: WaiterRequest): readonly [string, string] {
 }
 
 /**
- * Makes the FIFO `input` in the directory and starts the command with its waiter; answers when the waiter waits. The output is
+ * Makes the FIFO `input` in the directory and starts the command with its waiter; returns when the waiter waits. The output is
  * tended by this process.
  */
 export async function startWaiter(
@@ -86,8 +86,8 @@ export async function readWaiter(directory: string): Promise<WaiterState> {
 }
 
 /**
- * Says that a service, this one unless given, tends the output from now on: for as long as it lives, the guard does nothing. Where
- * the guard is at work, its end is waited for.
+ * Says that a service, this one unless given, tends the output from now on: for as long as it lives, the guard does nothing. If
+ * the guard is at work, this waits for its end.
  */
 export async function tendOutput(
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },

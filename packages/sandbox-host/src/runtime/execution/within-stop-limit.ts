@@ -1,6 +1,6 @@
 import { SandboxError } from "@turnbox/core";
 
-/** What a process that waits for a hung filesystem does not keep to; whoever asked is told instead of made to wait. */
+/** A process that waits for a hung filesystem takes longer than this; the caller gets an error then, and does not wait on. */
 const STOP_LIMIT_MS = 15_000;
 
 /** Does the work that ends a container, for as long as its caller lives and never for longer than the limit. */

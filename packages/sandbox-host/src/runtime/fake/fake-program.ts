@@ -16,7 +16,7 @@ export interface FakeProcess {
   readonly stderr: Writable;
   /** Aborted when the process is killed: whatever the program does then is no longer seen. */
   readonly signal: AbortSignal;
-  /** Where a path inside, absolute or below the working directory, lies on the host. */
+  /** The path on the host of a path inside, absolute or below the working directory. */
   hostPath(path: string): string;
   /** Waits while the container is paused. A program that does much calls it between its steps. */
   breathe(): Promise<void>;
@@ -53,7 +53,7 @@ export const FAKE_PROGRAMS: Readonly<Record<string, FakeProgram>> = {
     await writeFile(process.hostPath(path), text);
     return 0;
   },
-  /** append PATH TEXT [hang]: adds a line to a file, and then runs on until it is killed, if it is told to. */
+  /** append PATH TEXT [hang]: adds a line to a file, and then runs on until it is killed, if `hang` is given. */
   append: async (process) => {
     const [, path = "", text = "", then] = process.argv;
     await appendFile(process.hostPath(path), `${text}\n`);
@@ -63,7 +63,7 @@ export const FAKE_PROGRAMS: Readonly<Record<string, FakeProgram>> = {
       });
     return 0;
   },
-  /** flood BYTES: writes so many bytes, at the pace of whoever reads them. */
+  /** flood BYTES: writes so many bytes, at the pace of their reader. */
   flood: async (process) => {
     const total = Number(process.argv[1] ?? 0);
     for (let done = 0; done < total && !process.signal.aborted; ) {

@@ -37,7 +37,7 @@ export function createFakeTerminal(command: RunningCommand): TerminalExecution {
     },
     resize: () => undefined,
     exit: command.exit.then((exit): TerminalExit => {
-      // A program that is told to end may well end by itself.
+      // A program that gets a signal to end may well end by itself.
       if (cause === "interrupted") return { kind: "signaled", signal: constants.signals.SIGINT };
       return exit.kind === "exited" && cause === "own" ? exit : { kind: "killed" };
     }),

@@ -31,9 +31,9 @@ export type DeathCause = Extract<ExecExit["kind"], "oom" | "sandbox_lost">;
 
 /** What is known of the deaths of containers, for as long as a service lives. */
 export interface Deaths {
-  /** The processes that a container lives by, where they were seen alive. */
+  /** The processes that a container lives by, if they were seen alive. */
   readonly seen: Map<string, readonly ProcessIdentity[]>;
-  /** The counter that tells the cause goes with the cgroup, and a caller that waits for a process may ask after that. */
+  /** The counter that shows the cause goes with the cgroup, and a caller that waits for a process may ask after that. */
   readonly causes: Map<string, DeathCause>;
 }
 

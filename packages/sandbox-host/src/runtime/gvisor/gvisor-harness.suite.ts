@@ -15,7 +15,7 @@ const FREEZE_IDLE_AFTER_MS = 20;
 
 export interface GvisorHarnessOptions {
   readonly aide?: Aide;
-  /** Where every container is booted in a sandbox that stood by, and rests whenever it can. */
+  /** `all`: every container is booted in a spare, and frozen whenever it is idle. */
   readonly thrift?: "all";
 }
 

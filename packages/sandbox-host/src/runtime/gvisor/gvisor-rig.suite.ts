@@ -5,11 +5,11 @@ import { call } from "../suite/harness.suite.ts";
 import { createWorkbench, processesNaming, type Workbench } from "../suite/host-harness.suite.ts";
 import { createGvisorRuntime, type GvisorRuntimeOptions } from "./gvisor-runtime.ts";
 
-/** A runtime of its own for each test of a file, all in one place, where no process is left after any of them. */
+/** A runtime of its own for each test of a file, all in one directory; no process is left after any of them. */
 export interface GvisorRig {
   readonly bench: Workbench;
   readonly runtime: Runtime;
-  /** Goes on as a later service does; the one before is not told. */
+  /** Goes on as a later service does; the one before is not closed. */
   reopen(): Promise<void>;
   /** Another one of the same place, as a command has that only ends things. */
   create(): Runtime;

@@ -153,7 +153,7 @@ export function gvisorSuite(
       expect(await readdir(execDirectory)).toEqual([]);
     });
 
-    it("tells the whole sandbox's death for want of memory as oom", async () => {
+    it("reports the whole sandbox's death for want of memory as oom", async () => {
       const { runtime } = harness;
       const small = await startNew({ memoryBytes: 48 * MIB });
       const waiting = ignoreOutput(await runtime.exec(small.id, execSpec(["sleep", "1000"]), call));
@@ -164,7 +164,7 @@ export function gvisorSuite(
       await runtime.stop(small.id, call);
     });
 
-    it("tells why a sandbox died, to who asks after it was taken away", async () => {
+    it("reports why a sandbox died, also after it was removed", async () => {
       const { runtime } = harness;
       const small = await startNew({ memoryBytes: 48 * MIB });
       const directory = join(small.rootPath, "..", `${small.id}-spawned`);

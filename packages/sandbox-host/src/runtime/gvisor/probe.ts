@@ -67,7 +67,7 @@ interface ProofRequest {
 
 /**
  * Boots a container on an empty root and runs something in it, unless that was proven on this boot of the machine. Decides
- * how processes are started from now on: by the sentry where its protocol is known and shown to do the same.
+ * how processes are started from now on: by the sentry if its protocol is known and shown to do the same.
  */
 export async function proveByRun(context: GvisorContext, request: ProofRequest): Promise<void> {
   const { execs, layout } = context;

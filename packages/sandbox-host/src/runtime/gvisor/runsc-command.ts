@@ -25,7 +25,7 @@ export function runscCommand({ runscPath, runscRoot, args, deadlineMs, network }
   return { command: runscPath, args: [`--root=${runscRoot}`, ...REQUIRED_FLAGS, ...more, ...args], deadlineMs };
 }
 
-/** With the program `$1` in the namespace `$2`: hides the kernel's settings where they would be misread, see below. */
+/** With the program `$1` in the namespace `$2`: hides the kernel's settings that would be misread, see below. */
 const HIDE_SETTINGS_SCRIPT =
   'if "$1" nsenter "--net=$2" "$1" test -e /proc/sys/net/core/rmem_default; then ' +
   '"$1" mount -t tmpfs tmpfs /proc/sys/net || exit 1; fi; shift 2; exec "$@"';

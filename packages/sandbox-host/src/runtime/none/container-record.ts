@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** All that a container without isolation is: where its files are, and whether it is paused. */
+/** All that a container without isolation is: the path of its files, and whether it is paused. */
 export interface ContainerRecord {
   readonly rootPath: string;
   readonly status: "running" | "paused";

@@ -5,7 +5,7 @@ import type { ProcessIdentity } from "@turnbox/core";
 /** An execution that a service looks after. */
 export interface ExecRecord {
   readonly marker: string;
-  /** `starting`: nobody has seen it run yet. `ended`: it was gone before anybody could look. */
+  /** `starting`: it was not seen to run yet. `ended`: it was gone before it could be identified. */
   readonly leader: ProcessIdentity | "starting" | "ended";
 }
 

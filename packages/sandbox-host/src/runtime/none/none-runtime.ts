@@ -164,7 +164,7 @@ class NoneRuntime implements Runtime {
       for (const { marker, leader } of await this.#execs.list(id)) {
         if (this.#own.has(marker)) continue;
         signal.throwIfAborted();
-        // One that was only starting has no leader that could be told from what it started.
+        // One that was only starting has no leader that could be told apart from its children.
         if (leader === "starting") await createHostTree(execMarker(marker), this.#clock).kill(signal);
         else if (leader !== "ended" && isLiving(leader))
           await createHostTree(execMarker(marker), this.#clock, leader).kill(signal);

@@ -46,7 +46,7 @@ async function findProgram(program: string, path: string): Promise<void> {
   if (!found.includes(true)) throw invalidArgument("argv", "there is no such program");
 }
 
-/** Where there is no sandbox, none can die: a process whose waiter is gone was ended with it. */
+/** Without a sandbox none can die: a process whose waiter is gone was ended with it. */
 export async function inspectOnHost({ directory }: SpawnedProcess): Promise<ProcessLife> {
   const waiter = await readWaiter(directory);
   if (waiter.kind === "running") return { kind: "running" };

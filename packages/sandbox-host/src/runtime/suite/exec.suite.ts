@@ -31,7 +31,7 @@ export function execSuite(started: () => Started, traits: RuntimeTraits): void {
     return { runtime: harness.runtime, programs: harness.programs, id: container.id, rootPath: container.rootPath };
   };
 
-  it.each([0, 1, 42, 127, 255])("tells exit code %i and both outputs apart", async (exitCode) => {
+  it.each([0, 1, 42, 127, 255])("reports exit code %i, and both outputs apart", async (exitCode) => {
     const { runtime, programs, id } = setup();
     const outcome = await run(runtime, id, programs.prints({ stdout: "to out", stderr: "to err", exitCode }));
     expect({ ...outcome, stdout: outcome.stdout.toString() }).toEqual({
@@ -146,7 +146,7 @@ export function execSuite(started: () => Started, traits: RuntimeTraits): void {
     }
   });
 
-  it("ends the outputs before it tells the exit", async () => {
+  it("ends the outputs before it reports the exit", async () => {
     const { runtime, programs, id } = setup();
     const order: string[] = [];
     const execution = await runtime.exec(
@@ -225,7 +225,7 @@ export function execSuite(started: () => Started, traits: RuntimeTraits): void {
     expect(await size()).toBe(killedAt);
   });
 
-  it("tells a process that a signal ended", async () => {
+  it("reports a process that a signal ended", async () => {
     const { runtime, id } = setup();
     const { exit } = await run(runtime, id, sh("kill -s KILL $$"));
     expect([

@@ -98,7 +98,7 @@ export function killSuite(started: () => Started, traits: RuntimeTraits): void {
     expect(await execution.exit).toEqual({ kind: "exited", exitCode: 3 });
   });
 
-  it("tells the end of a process at its deadline although its outputs are not read", async () => {
+  it("reports the end of a process at its deadline although its outputs are not read", async () => {
     const { runtime, rootPath, id, programs } = setup();
     await run(runtime, id, programs.writesFile("text", "x".repeat(1000)));
     expect((await stat(join(rootPath, "workspace/text"))).size).toBe(1000);

@@ -76,7 +76,7 @@ export function lifecycleSuite(harnessOf: () => RuntimeHarness): void {
     await runtime.stop(container.id, call);
   });
 
-  it("has no container of a name it never heard", async () => {
+  it("has no container of an unknown name", async () => {
     const { runtime, programs } = harnessOf();
     const unknown = `u${randomBytes(8).toString("hex")}`;
     expect(await runtime.liveness(unknown, call)).toBe("gone");
@@ -145,7 +145,7 @@ export function lifecycleSuite(harnessOf: () => RuntimeHarness): void {
 
 /** How the death of a sandbox shows. For runtimes whose sandboxes can die by themselves. */
 export function crashSuite(harnessOf: () => RuntimeHarness & { crash(id: string): Promise<void> }): void {
-  it("tells a dead sandbox as gone, lists it, and refuses to run in it", async () => {
+  it("reports a dead sandbox as gone, lists it, and refuses to run in it", async () => {
     const { runtime, programs, crash } = harnessOf();
     const container = await harnessOf().newContainer();
     await runtime.start(container, call);

@@ -59,7 +59,7 @@ export function spawnSuite(started: () => Started, harnessOf: () => RuntimeHarne
   };
   const output = async (): Promise<string> => await readFile(outputPath, "utf8");
 
-  it("writes both outputs to one file and tells the exit code, again and again", async () => {
+  it("writes both outputs to one file and reports the exit code, again and again", async () => {
     const { runtime, programs, id } = setup();
     const process = await spawn(runtime, id, programs.prints({ stdout: "out", stderr: "err", exitCode: 7 }));
     expect(await ended(runtime, id, process)).toEqual({ kind: "exited", exitCode: 7 });
@@ -84,21 +84,24 @@ export function spawnSuite(started: () => Started, harnessOf: () => RuntimeHarne
     expect(await runtime.inspect(id, process, call)).toEqual({ kind: "exited", exitCode: 0 });
   });
 
-  it("tells how it ended, however often its input is ended at that moment", async () => {
+  it("reports how it ended, however often its input is ended at that moment", async () => {
     const { runtime, programs, id } = setup();
     const process = await spawn(runtime, id, programs.copiesInput());
     await Promise.all(Array.from({ length: 20 }, () => runtime.endInput(id, process, call)));
     expect(await ended(runtime, id, process)).toEqual({ kind: "exited", exitCode: 0 });
   });
 
-  it.each([SIGINT, SIGTERM, SIGKILL])("tells a process that signal %i ended from one that exited", async (signal) => {
-    const { runtime, programs, id } = setup();
-    const process = await spawn(runtime, id, programs.waits());
-    expect(await runtime.inspect(id, process, call)).toEqual({ kind: "running" });
-    await runtime.signal(id, process, { signal, scope: "process" }, call);
-    expect(await ended(runtime, id, process)).toEqual({ kind: "signaled", signal });
-    await runtime.signal(id, process, { signal, scope: "process" }, call);
-  });
+  it.each([SIGINT, SIGTERM, SIGKILL])(
+    "distinguishes a process that signal %i ended from one that exited",
+    async (signal) => {
+      const { runtime, programs, id } = setup();
+      const process = await spawn(runtime, id, programs.waits());
+      expect(await runtime.inspect(id, process, call)).toEqual({ kind: "running" });
+      await runtime.signal(id, process, { signal, scope: "process" }, call);
+      expect(await ended(runtime, id, process)).toEqual({ kind: "signaled", signal });
+      await runtime.signal(id, process, { signal, scope: "process" }, call);
+    },
+  );
 
   it("refuses a program or a directory that is not there", async () => {
     const { runtime, programs, id } = setup();
@@ -170,7 +173,7 @@ export function spawnSuite(started: () => Started, harnessOf: () => RuntimeHarne
 
   it("runs a process on a terminal that can be resized and interrupted", async () => {
     const { runtime, id } = setup();
-    // It waits by itself: bash may spin without end where an interrupt comes between the fork and the exec of a child.
+    // It waits by itself: bash may spin without end if an interrupt comes between the fork and the exec of a child.
     const script = `trap 'stty size; exit 3' INT; test -t 0 && echo "terminal $(stty size)"; while :; do read -r _; done`;
     const terminal = await runtime.openTerminal(
       id,

@@ -1,7 +1,7 @@
 import { expect, it } from "@jest/globals";
 import { call, execSpec, ignoreOutput, reasonOf, type RuntimeHarness, run, until } from "./harness.suite.ts";
 
-/** What a runtime tells about the use of a container. */
+/** What a runtime reports about the use of a container. */
 export function statsSuite(harnessOf: () => RuntimeHarness): void {
   it("counts the processes inside and none of its own, also while they are frozen", async () => {
     const { runtime, programs } = harnessOf();
@@ -23,7 +23,7 @@ export function statsSuite(harnessOf: () => RuntimeHarness): void {
     await runtime.stop(id, call);
   });
 
-  it("tells what a container uses, and processor time never falls while a process lives", async () => {
+  it("reports what a container uses, and processor time never falls while a process lives", async () => {
     const { runtime, programs } = harnessOf();
     const container = await harnessOf().newContainer();
     await runtime.start(container, call);
@@ -39,7 +39,7 @@ export function statsSuite(harnessOf: () => RuntimeHarness): void {
     await runtime.stop(id, call);
   });
 
-  it("refuses to tell about one that does not run", async () => {
+  it("refuses to report on one that does not run", async () => {
     const { runtime } = harnessOf();
     const container = await harnessOf().newContainer();
     expect(await reasonOf(runtime.processes(container.id, call))).toBe("SANDBOX_LOST");

@@ -62,7 +62,7 @@ describe("createFakeStorage", () => {
     expect((await storage.status(call)).state).toBe("online");
   });
 
-  it("tells heads that lost their mounts once, at the next open, also after a restart", async () => {
+  it("reports heads that lost their mounts once, at the next open, also after a restart", async () => {
     await using harness = await createHarness();
     const { storage } = harness;
     const lost = { token: "t1", generation: 3 };

@@ -150,7 +150,7 @@ export function headSuite(suite: SuiteFixture): void {
       expect((await newSession({ base, refquotaBytes: 1 })).refquotaBytes).toBe(referenced);
     });
 
-    test("is given, changed and taken away also after the session was made", async () => {
+    test("is given, changed and removed also after the session was made", async () => {
       const base = await newBase({ big: "x".repeat(3 * MIB) });
       const origin = { kind: "base", base } as const;
       const { token, ...made } = await newSession({ base });

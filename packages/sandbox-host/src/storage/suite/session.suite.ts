@@ -171,7 +171,7 @@ export function sessionSuite(suite: SuiteFixture): void {
       }
     });
 
-    test("tell the bytes they really take (D5)", async () => {
+    test("count the bytes they really take (D5)", async () => {
       const head = await newSession();
       const beforeBytes = await suite.storage.usedBytes(head.token, call);
       await writeNoise(join(head.path, "big"), 8 * MIB);
@@ -181,7 +181,7 @@ export function sessionSuite(suite: SuiteFixture): void {
       expect(await suite.storage.usedBytes(head.token, call)).toBeLessThan(beforeBytes + 12 * MIB);
     });
 
-    test("tell the bytes that a head refers to, its origin's included", async () => {
+    test("count the bytes that a head refers to, its origin's included", async () => {
       const head = await newSession();
       const beforeBytes = await suite.storage.headBytes(head, call);
       await writeNoise(join(head.path, "big"), 8 * MIB);
@@ -191,7 +191,7 @@ export function sessionSuite(suite: SuiteFixture): void {
       await expectReason(suite.storage.headBytes({ ...head, generation: 9 }, call), "SESSION_NOT_FOUND");
     });
 
-    test("tell them for all at once, each as for itself", async () => {
+    test("count them for all at once, each as for itself", async () => {
       const heads = [await newSession(), await newSession(), await newSession()];
       await writeNoise(join(heads[1]!.path, "big"), 4 * MIB);
       await eventually(async () => {
@@ -206,7 +206,7 @@ export function sessionSuite(suite: SuiteFixture): void {
       expect(tokens.toSorted()).toEqual((await suite.storage.inventory(call)).map(({ token }) => token).toSorted());
     });
 
-    test("tell which are there without their marks as with them", async () => {
+    test("are listed without their marks as with them", async () => {
       const head = await newSession({ marks: { a: "1" } });
       if (suite.storage.capabilities.snapshots === "supported") {
         await suite.storage.seal(head, "p1", {}, call);

@@ -116,7 +116,7 @@ export function snapshotSuite(suite: SuiteFixture): void {
       expect((await found(head.token))?.heads).toEqual([]);
     });
 
-    testSnapshots("tell the bytes that only they hold", async () => {
+    testSnapshots("count the bytes that only they hold", async () => {
       const head = await newSession();
       await writeNoise(join(head.path, "big"), 6 * MIB);
       await suite.storage.seal(head, "s1", {}, call);

@@ -19,7 +19,7 @@ describe("the lineage of a session", () => {
     expect([...lineage.clones]).toEqual([["p/s/g1@a", 2]]);
   });
 
-  it("tells of clones elsewhere by those it does not know", () => {
+  it("finds clones elsewhere by those it does not know", () => {
     expect(clonedElsewhere(lineage, lineage.filesystems)).toEqual(["p/s/g1@a"]);
     expect(clonedElsewhere(toLineage([["p/s/g1@a", "-", "1"]]), lineage.filesystems)).toEqual([]);
     expect(clonedElsewhere(lineage, [{ origin: "p/s/g1@a" }, { origin: "p/s/g1@a" }, {}])).toEqual([]);

@@ -28,7 +28,7 @@ describe("encodeMark", () => {
 });
 
 describe("decodeMark", () => {
-  it("answers what somebody else wrote as it stands", () => {
+  it("returns what another program wrote as it is", () => {
     expect(decodeMark("50%")).toBe("50%");
   });
 });

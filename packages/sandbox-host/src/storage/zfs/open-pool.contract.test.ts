@@ -73,7 +73,7 @@ describe("a mount that is lost while the daemon lives", () => {
         call,
       );
       await once(inside.stdout, "data");
-      // As a healing leaves it that took it for dead and was cut off.
+      // As an open leaves it that took the mount for dead and was cut off.
       const targets = [{ dataset: await datasetAt(corner, lost.path), path: lost.path }];
       await writeFile(join(corner.home, "pool", "lost-mounts.json"), JSON.stringify(targets));
       await corner.runner.run({ command: "umount", args: ["-l", lost.path], deadlineMs: 5000 });
@@ -93,7 +93,7 @@ describe("a mount that is lost while the daemon lives", () => {
 
 describe("zfs-fuse that dies", () => {
   it(
-    "is started where there is none, and after a crash brings back pool, mounts and sealed files",
+    "is started if there is none, and after a crash brings back pool, mounts and sealed files",
     async () => {
       await using place = await openCorner();
       const { corner, storage } = place;
@@ -143,7 +143,7 @@ describe("zfs-fuse that dies", () => {
   );
 
   it(
-    "and was started again by somebody else leaves dead mounts, which are made good",
+    "and was started again by another program leaves dead mounts, which are mounted again",
     async () => {
       await using place = await openCorner();
       const { corner, storage } = place;
@@ -163,7 +163,7 @@ describe("zfs-fuse that dies", () => {
   );
 
   it(
-    "leaves views that are looked at with their files, and nothing of those that are not",
+    "leaves views that are open with their files, and nothing of those that are not",
     async () => {
       await using place = await openCorner();
       const { corner, storage } = place;
@@ -219,7 +219,7 @@ describe("zfs-fuse that dies", () => {
   );
 
   it(
-    "and was started again by somebody else shows in the status, by its mounts alone",
+    "and was started again by another program shows in the status, by its mounts alone",
     async () => {
       await using place = await openCorner();
       const { corner, storage } = place;
@@ -301,7 +301,7 @@ describe("zfs-fuse that dies", () => {
   );
 
   it(
-    "is healed in several attempts, the last of which tells all that was lost",
+    "is healed in several attempts, the last of which reports all that was lost",
     async () => {
       await using place = await openCorner();
       const { corner, storage } = place;

@@ -51,7 +51,7 @@ const MOUNTINFO = `27 0 252:1 / / rw,relatime - ext4 /dev/root rw
 `;
 
 describe("parseProperties", () => {
-  it("keeps a property's source, which tells inherited marks from own ones", () => {
+  it("keeps a property's source, by which inherited marks differ from own ones", () => {
     const datasets = parseProperties(FUSE_GET);
     expect([...datasets.keys()]).toEqual(["tbxprobe1/sessions", "tbxprobe1/sessions/g1@full"]);
     expect(datasets.get("tbxprobe1/sessions")?.get("turnbox:home")).toEqual({

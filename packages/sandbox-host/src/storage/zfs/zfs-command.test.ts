@@ -118,7 +118,7 @@ describe("ZfsCommand", () => {
     expect(runner.calls).toHaveLength(1);
   });
 
-  it("tells the size of an output that stays below a limit, and lets a longer one go", async () => {
+  it("returns the size of an output that stays below a limit, and cuts a longer one", async () => {
     const send = { program: "zfs", args: ["send", "a@b"] } as const;
     const answers = createScripted(
       { kind: "exits", stdout: "x".repeat(624) },

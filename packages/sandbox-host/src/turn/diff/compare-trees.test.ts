@@ -59,7 +59,7 @@ function changed(
   return { known, unknown };
 }
 
-/** The same answer whether or not the filesystem tells births. */
+/** The same result whether or not the filesystem records births. */
 function changes(...args: Parameters<typeof changed>): readonly string[] {
   const { known, unknown } = changed(...args);
   expect(unknown).toEqual(known);
@@ -84,7 +84,7 @@ describe("compareTrees", () => {
     expect(found).toEqual([]);
   });
 
-  it("tells what was added, removed and modified, in the order of bytes", () => {
+  it("lists what was added, removed and modified, in the order of bytes", () => {
     const found = changes(
       (at) => {
         for (const name of ["gone", "content", "mode", "same", "a-b"]) writeFileSync(at(name), TEXT);
@@ -119,7 +119,7 @@ describe("compareTrees", () => {
     ]);
   });
 
-  it("tells sizes before and after, of files and links only", () => {
+  it("has sizes before and after, of files and links only", () => {
     using twins = createTwinTrees();
     writeFileSync(join(twins.from, "a"), "12345");
     twins.branch();
@@ -380,7 +380,7 @@ describe("compareTrees", () => {
     ]);
   });
 
-  it("tells when one kind of file became another, with all that was or is in it", () => {
+  it("finds one kind of file that became another, with all that was or is in it", () => {
     const found = changes(
       (at) => {
         mkdirSync(at("dir-to-link"));
@@ -468,7 +468,7 @@ describe("compareTrees", () => {
       closeSync(file);
     };
     sparse(join(twins.from, "huge"), "a");
-    // Not branched: nobody copies this.
+    // Not branched: this is not copied.
     mkdirSync(twins.to);
     sparse(join(twins.to, "huge"), "b");
     let ticks = 0;

@@ -89,7 +89,7 @@ async function newSession() {
   return { session, at: await filesOf(session) };
 }
 
-/** Where the session's files are now. */
+/** The path of the session's files now. */
 async function filesOf(session: Session): Promise<(name: string) => string> {
   const { path } = await storage.mountHead(session.head, call);
   mkdirSync(join(path, "w"), { recursive: true });
@@ -166,7 +166,7 @@ const EXPECTED = [
 ];
 
 describe("diffSnapshots on ZFS", () => {
-  it("tells everything that can happen to a file, between snapshots and up to now, within one second too", async () => {
+  it("finds everything that can happen to a file, between snapshots and up to now, within one second too", async () => {
     const { session, at } = await newSession();
     fill(at);
     const first = await seal(session);

@@ -66,7 +66,7 @@ export interface Cgroup {
   usage(): Promise<CgroupUsage>;
   /** Sets each bound in the hierarchies that know it; what is absent is without a bound. */
   limit(limits: ContainerLimits): Promise<void>;
-  /** Removes it where nothing is left in it; returns whether it is gone everywhere. */
+  /** Removes it if nothing is left in it; returns whether it is gone everywhere. */
   remove(): Promise<"removed" | "busy">;
 }
 
@@ -123,7 +123,7 @@ export function createCgroup(mounts: readonly CgroupMount[], path: string): Cgro
 
 const CPU_PERIOD_US = 100_000;
 
-/** What is written where: the names of both versions, of which a hierarchy has its own. */
+/** The files that bounds are written to, with the names of both versions; a hierarchy has those of its own. */
 export function limitFiles({ cpus, memoryBytes, pids }: ContainerLimits): readonly (readonly [string, string])[] {
   const quotaUs = cpus === undefined ? undefined : Math.max(1000, Math.round(cpus * CPU_PERIOD_US));
   return [

@@ -7,7 +7,7 @@ import { isLiveMember } from "./process-state.ts";
 
 /**
  * The group of what stands on the host for the launched processes of a container: a shell that waits, and a `runsc exec`, for
- * each. It is beside the group of the sandbox, not in it: a sandbox that rests is frozen, and what waits for it is not.
+ * each. It is beside the group of the sandbox, not in it: an idle sandbox is frozen, and what waits for it is not.
  */
 
 /** Several times what was measured: a process has two shells, a `sleep` and a `runsc`, together 7 tasks and 3.5 MiB. */

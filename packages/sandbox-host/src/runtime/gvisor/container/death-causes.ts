@@ -1,7 +1,7 @@
 import { identifyProcess, isLiving } from "@turnbox/core";
 import { cgroupOf, type DeathCause, type Deaths, type GvisorContext, liveState } from "../context.ts";
 
-/** How many causes are remembered; who asks does so soon after the container was removed. */
+/** How many causes are remembered; a caller that asks does so soon after the container was removed. */
 const MAX_REMEMBERED = 1024;
 
 export function createDeaths(): Deaths {

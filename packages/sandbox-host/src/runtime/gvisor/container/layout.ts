@@ -1,6 +1,6 @@
 import { join } from "node:path";
 
-/** Where a gVisor runtime keeps what is its own, all below one directory that no session can see. */
+/** The paths of a gVisor runtime's own files, all below one directory that no session can see. */
 export interface Layout {
   /** runsc's `--root`: its state files, locks and control sockets. */
   readonly runscRoot: string;
@@ -49,7 +49,7 @@ export function containerLayout(layout: Layout, id: string): ContainerLayout {
   };
 }
 
-/** Holds the name of the sandbox that a container is in, where that is not its own. */
+/** Holds the name of the sandbox that a container is in, if that is not its own. */
 export function sandboxNote(layout: Layout, id: string): string {
   return join(containerLayout(layout, id).bundleDirectory, "sandbox");
 }

@@ -65,8 +65,8 @@ export function parsePids(output: string): readonly number[] {
 }
 
 /**
- * What the end of a `runsc exec` that nobody asked for means. Below 128 the code is the program's own. From 128 on it may
- * also be runsc's word for a sandbox that died; and runsc tells a program ended by signal N as 128 + N, as shells do.
+ * What the end of a `runsc exec` that was not killed means. Below 128 the code is the program's own. From 128 on it may
+ * also be runsc's code for a sandbox that died; and runsc reports a program ended by signal N as 128 + N, as shells do.
  */
 export async function judgeExit(context: GvisorContext, id: string, exit: CommandExit): Promise<ExecExit> {
   if (exit.kind === "exited" && exit.exitCode < 128) return exit;

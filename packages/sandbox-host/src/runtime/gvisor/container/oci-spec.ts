@@ -32,13 +32,13 @@ const RLIMITS = [
   })),
 ];
 
-/** Where the runtime's own static program is found inside. It lies on the tmpfs `/run`, outside of the session's files. */
+/** The path of the runtime's own static program inside. It lies on the tmpfs `/run`, outside of the session's files. */
 export const INIT_MOUNT = "/run/turnbox";
 export const INIT_PROGRAM = `${INIT_MOUNT}/busybox`;
 
 /**
  * What PID 1 does: nothing, but reap. `wait` collects every child that ends, also those that were orphaned and handed to
- * PID 1 (1,000 orphans leave no zombie), and the sleep gives it something to wait for, again when somebody kills it.
+ * PID 1 (1,000 orphans leave no zombie), and the sleep gives it something to wait for, again when it is killed.
  */
 const INIT_SCRIPT = `trap : TERM INT HUP; while :; do ${INIT_PROGRAM} sleep 2147483647 & wait; done`;
 const INIT_ARGV = [INIT_PROGRAM, "sh", "-c", INIT_SCRIPT] as const;
@@ -89,7 +89,7 @@ export function createProcessSpec({ argv, env, cwd }: ProcessRequest) {
 }
 
 export interface OciRequest {
-  /** Where the boot finds the session's root and its `/tmp`: places outside of the session's files. */
+  /** The paths at which the boot finds the session's root and its `/tmp`, outside of the session's files. */
   readonly rootPath: string;
   readonly tmpPath: string;
   readonly hostname: string;
@@ -151,8 +151,8 @@ export interface SpareRequest extends Pick<OciRequest, "hostname" | "limits" | "
 
 /**
  * The OCI spec of a sandbox in which a container is to be booted later. Its own files are an image, so that it needs no
- * gofer, which would take as much memory again as the rest of it. The program is where containers have it: what ends trees
- * runs in either.
+ * gofer, which would take as much memory again as the rest of it. The program has the same path as in containers, so that
+ * the program that ends trees runs in either.
  */
 export function createSpareSpec({ rootPath, imagePath, hostname, limits, cgroupsPath }: SpareRequest) {
   return {

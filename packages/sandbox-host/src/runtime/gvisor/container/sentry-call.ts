@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { JsonText } from "@turnbox/core";
 
-/** The sentry has answered that it does not do what was asked for, in its own words, or with what is no answer. */
+/** The sentry refused the call, in its own words, or sent something that is no answer. */
 export class SentryRefusal extends Error {}
 
 /** The sentry cannot be reached, or went away before it answered. */
@@ -14,7 +14,7 @@ export interface SentryCall {
   readonly arg: unknown;
 }
 
-/** Asks on a line of its own, which closes with the answer or the signal. */
+/** Asks on a connection of its own, which closes with the answer or the signal. */
 export async function callSentry({ socketPath, method, arg }: SentryCall, signal: AbortSignal): Promise<unknown> {
   signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<unknown>();

@@ -27,7 +27,7 @@ export function lockFilePath(runscRoot: string, id: string, sandboxId = id): str
   return join(runscRoot, `${id}_sandbox:${sandboxId}.lock`);
 }
 
-/** Where runsc puts the control socket, unless the path is too long or taken. */
+/** The path at which runsc puts the control socket, unless it is too long or taken. */
 export function controlSocketPath(runscRoot: string, id: string): string {
   return join(runscRoot, `runsc-${id}.sock`);
 }

@@ -32,7 +32,7 @@ export async function countProcesses(context: GvisorContext, id: string, { slots
 }
 
 /**
- * What the sandbox uses on the host, sentry and gofer included: by its cgroup, and by its processes where a hierarchy that
+ * What the sandbox uses on the host, sentry and gofer included: by its cgroup, and by its processes if a hierarchy that
  * counts is missing.
  */
 export async function readStats(context: GvisorContext, id: string, question: Question): Promise<ContainerStats> {

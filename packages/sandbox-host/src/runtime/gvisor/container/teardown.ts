@@ -21,7 +21,7 @@ export interface TeardownRequest {
   readonly clock: Clock;
   /** Ends the waiting, and leaves what is left for the same call again. */
   readonly signal: AbortSignal;
-  /** `runsc delete --force`: where the quick way leaves something. */
+  /** `runsc delete --force`: if the quick way leaves something. */
   repair(deadlineMs: number): Promise<void>;
 }
 

@@ -6,8 +6,8 @@ import { containerLayout } from "../container/layout.ts";
 
 /**
  * The files of an execution. The process file holds what is to be started, environment included, and is there until it has
- * started; the pid file, written by whoever started it, from then on until it has ended. So what a service that died was looking
- * after is what there is a file of. While a process has no work yet its pid file has another name, and does not count.
+ * started; the pid file, written by the one that started it, from then on until it has ended. So the executions of a service
+ * that died are those that there is a file of. While a process has no work yet its pid file has another name, and does not count.
  *
  * All are small, in a directory of the runtime's own, and on the way of every call: they are changed at once, without a
  * turn through the threads of the I/O pool.
@@ -29,7 +29,7 @@ export async function listExecFiles(layout: Layout, id: string): Promise<Readonl
   return new Map([...markers].map((marker) => [marker, readPid(execFiles(layout, id, marker).pidPath)]));
 }
 
-/** Executions that had no work yet when they were last heard of. */
+/** Executions that had no work yet when their file was last written. */
 export const listIdleFiles = (layout: Layout, id: string): Promise<readonly string[]> =>
   listMarkers(layout, id, "idle");
 
@@ -60,6 +60,6 @@ export function markWork({ pidPath, idlePath }: ExecFiles, work: "some" | "none"
 }
 
 export function removeExecFiles({ processPath, pidPath, idlePath }: ExecFiles): void {
-  // Of a process that has run there is one; to look costs a fraction of a removal in vain.
+  // A process that has run has one; a look costs a fraction of a removal without effect.
   for (const path of [processPath, pidPath, idlePath]) if (existsSync(path)) rmSync(path, { force: true });
 }

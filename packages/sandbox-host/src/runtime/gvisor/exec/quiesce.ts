@@ -5,7 +5,7 @@ import type { TreeKiller } from "./tree-killer.ts";
 
 /**
  * Ends the executions of earlier instances whose process still runs. Such an execution has a file, and its process inside
- * is alive, by its own word or because its host-side command still waits for it. Where the process has exited, what it
+ * is alive, by its own word or because its host-side command still waits for it. If the process has exited, what it
  * left in the background lives on, and only the file goes.
  */
 export async function quiesceContainer(

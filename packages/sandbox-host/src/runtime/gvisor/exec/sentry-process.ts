@@ -10,7 +10,7 @@ export interface SentryProcess {
   readonly pid: number;
 }
 
-/** What `runsc exec` exits with where its sandbox dies, and so what it is taken for here. */
+/** The exit code of `runsc exec` when its sandbox dies, which is used here too. */
 const LOST: CommandExit = { kind: "exited", exitCode: 128 };
 const RETRY_MS = 50;
 
@@ -38,7 +38,7 @@ export function followProcess(
 
 const KILL_MS = 10_000;
 
-/** The sentry keeps how a process ended until somebody asks; a line that breaks while it lives is tried again. */
+/** The sentry keeps how a process ended until it is asked; a connection that breaks while it lives is tried again. */
 async function waitFor(
   context: GvisorContext,
   { id, socketPath, pid }: SentryProcess,
@@ -55,7 +55,7 @@ async function waitFor(
   }
 }
 
-/** As `runsc exec` tells it: a signal is a code above 128. */
+/** As `runsc exec` reports it: a signal is a code above 128. */
 function toExit(status: number): CommandExit {
   const signal = status & 0x7f;
   return { kind: "exited", exitCode: signal === 0 ? (status >> 8) & 0xff : 128 + signal };

@@ -17,11 +17,11 @@ import { MARKER_VARIABLE } from "./process-tree.ts";
 const POLL_MS = 2;
 const START_DEADLINE_MS = 30_000;
 const MAX_SIGNAL = 64;
-/** Far above what a service lets it become: at this size nobody looks after the file, and the sandbox is paused. */
+/** Far above the size that a running service allows: at this size no service bounds the file, and the sandbox is paused. */
 const MAX_OUTPUT_BYTES = 128 * 1024 * 1024;
 
 /**
- * Starts a process by a `runsc exec` that is nobody's child. The sandbox keeps the descriptors of FIFO and file, so the
+ * Starts a process by a `runsc exec` that is no child of the service. The sandbox keeps the descriptors of FIFO and file, so the
  * process, its input and its output need neither the service nor the command; the command only brings the exit code.
  */
 export async function spawnProcess(
@@ -60,7 +60,7 @@ export async function spawnProcess(
   }
 }
 
-/** The pid inside, 0 where it never came to run. */
+/** The pid inside, 0 if it never ran. */
 export function spawnedPid(process: SpawnedProcess): number {
   return readPid(pidPathOf(process));
 }

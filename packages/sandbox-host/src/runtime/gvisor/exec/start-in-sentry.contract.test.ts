@@ -88,7 +88,7 @@ describe("a process that the sentry starts", () => {
     expect(bySentry.stdout.toString()).toContain("CapEff:\t00000000000005fb");
   });
 
-  it("tells its exit code and its signal as runsc does", async () => {
+  it("reports its exit code and its signal as runsc does", async () => {
     expect((await run(runtime, container.id, sh("exit 255"))).exit).toEqual({ kind: "exited", exitCode: 255 });
     expect((await run(runtime, container.id, sh("kill -s TERM $$"))).exit).toEqual({ kind: "exited", exitCode: 143 });
   });

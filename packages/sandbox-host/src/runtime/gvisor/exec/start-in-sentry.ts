@@ -73,7 +73,7 @@ async function answered(asked: Promise<string>, patience: AbortSignal): Promise<
   }
 }
 
-/** A line that ends without an answer is that of a sentry that died, or is dying; one without a pid of a broken one. */
+/** A connection that ends without an answer belongs to a sentry that died, or is dying; an answer without a pid is broken. */
 function toStart(text: string): Answered {
   const answer = readAnswer(text);
   if (answer?.kind === "refusal") return { kind: "failed", why: answer.why };

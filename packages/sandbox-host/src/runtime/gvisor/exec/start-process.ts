@@ -35,11 +35,11 @@ export interface StartedProcess {
   /** Its pid inside, which is its process group too. */
   readonly pid: number;
   readonly marker: string;
-  /** Called when it has ended: from then on nothing tells of it any more. */
+  /** Called when it has ended: removes the last record of it. */
   release(this: void): void;
 }
 
-/** Called where a start was given up halfway: something may run inside, or come to run. */
+/** Called if a start was given up half-way: something may run inside, or come to run. */
 export type AbandonedStart = (marker: string) => Promise<void>;
 
 interface Starting {
@@ -49,7 +49,7 @@ interface Starting {
 }
 
 /**
- * Starts a process, by the sentry itself where that is proven to work, else by `runsc exec`. There is a file of it before
+ * Starts a process, by the sentry itself if that is proven to work, else by `runsc exec`. There is a file of it before
  * anything runs. When it is not known what has run, because the start was given up or not answered, that is undone.
  */
 export async function startProcess(context: GvisorContext, id: string, starting: Starting): Promise<StartedProcess> {
@@ -125,7 +125,7 @@ async function startBySentry(
 /**
  * The process file, which holds the environment, is readable for us alone and goes when the process runs, so no secret
  * shows in a process list. runsc writes the inner pid when the process runs: a start failed if and only if runsc has exited
- * without one, whatever its exit code. Where runsc was killed before, or does not come to an end, it is not known what has run.
+ * without one, whatever its exit code. If runsc was killed before, or does not end, it is not known what has run.
  */
 async function startByRunsc(context: GvisorContext, { state, files, spec, signal }: Attempt): Promise<Attempted> {
   writeFileSync(files.processPath, JSON.stringify(createProcessSpec(spec)), { mode: 0o600 });
@@ -147,7 +147,7 @@ function relayOutputs({ clock, lingering }: GvisorContext, { stdout, stderr }: O
 
 /**
  * Puts on record that a process has something to do, or has nothing yet. What there is a record of is ended by a later
- * service; a shell that waits for its first script ends by itself with this one. Throws where it should have work and
+ * service; a shell that waits for its first script ends by itself with this one. Throws if it should have work and
  * cannot be put on record.
  */
 export function recordProcess(

@@ -13,7 +13,7 @@ import type { TreeKiller } from "./tree-killer.ts";
 const MARKER_CHARS = 26;
 const START_DEADLINE_MS = 30_000;
 const POLL_MS = 2;
-/** Where runsc is looked up; what runs inside has an environment of its own. */
+/** The path in which runsc is looked up; what runs inside has an environment of its own. */
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /**

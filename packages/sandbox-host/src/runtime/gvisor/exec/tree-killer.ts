@@ -83,8 +83,8 @@ export class TreeKiller {
   }
 
   /**
-   * Runs one of our own programs inside. The pids that a sentry tells are those of its sandbox, so the program runs where
-   * these count: next to the container, if that has pids of its own because it was booted in a spare.
+   * Runs one of our own programs inside. The pids that a sentry lists are those of its sandbox, so the program runs in
+   * that pid namespace: next to the container, if that has pids of its own because it was booted in a spare.
    */
   async #runInside(id: string, argv: readonly string[], deadlineMs: number): Promise<CommandResult> {
     const context = this.#context;

@@ -9,7 +9,7 @@ import { type CgroupMount, parseCgroupMounts } from "../container/cgroup.ts";
 export interface CgroupFreezer {
   /** Freezes these processes, which are all of the group's. It is synchronous: nothing comes between a look and it. */
   freeze(path: string, pids: readonly number[]): void;
-  /** Even if it is not frozen, or not there. */
+  /** Does nothing if it is not frozen, or not there. */
   thaw(path: string): void;
 }
 
@@ -21,7 +21,7 @@ export function createCgroupFreezer(mounts: readonly CgroupMount[]): CgroupFreez
   return {
     freeze: (path, pids) => {
       const directory = directoryOf(path);
-      // Where the bounds are of version 1, the processes are in no group of version 2 yet.
+      // If the bounds are of version 1, the processes are in no group of version 2 yet.
       mkdirSync(directory, { recursive: true });
       const members = new Set(readFileSync(join(directory, "cgroup.procs"), "utf8").split("\n"));
       for (const pid of pids) if (!members.has(String(pid))) enroll(directory, pid);

@@ -91,7 +91,7 @@ describe("sandboxes that are idle", () => {
     expect(frozen.size).toBe(1);
   });
 
-  it("are left awake where somebody came during the look, also where they have gone again", async () => {
+  it("are left awake if a call came during the look, also if it has ended again", async () => {
     const { idle, clock, frozen, inside, use } = newFreezer();
     const { promise, resolve } = Promise.withResolvers<Activity>();
     await use();
@@ -124,7 +124,7 @@ describe("sandboxes that are idle", () => {
     expect([looks.length, clock.sleeping]).toEqual([2, 0]);
   });
 
-  it("tell how many processes a paused one has, and rest no more when closed", async () => {
+  it("report how many processes a paused one has, and are not frozen any more when closed", async () => {
     const { idle, clock, frozen, inside, use } = newFreezer();
     inside.found = { kind: "idle", processes: 3 };
     await use("a");

@@ -2,7 +2,7 @@ import { expect, it } from "@jest/globals";
 import { createManualClock } from "@turnbox/core/testing";
 import { createBootLoad } from "./boot-load.ts";
 
-/** Boots that end on demand, and the callers that were told that it is calm. */
+/** Boots that end on demand, and the callers that were woken because no boot is waited for. */
 function newBootLoad() {
   const clock = createManualClock();
   const bootLoad = createBootLoad(clock);

@@ -21,7 +21,7 @@ export class PreparedBoots {
     this.#load = createBootLoad(context.clock);
   }
 
-  /** Has spares made from now on, where the machine can. */
+  /** Has spares made from now on, if the machine can. */
   async open(signal: AbortSignal): Promise<void> {
     if (await makeSpareImage(this.#context, signal)) this.#spares ??= this.#createSpares();
   }

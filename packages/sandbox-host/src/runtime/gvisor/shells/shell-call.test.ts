@@ -35,7 +35,7 @@ describe("a call that a waiting shell can take", () => {
   });
 
   it.each(["echo é", "echo a\necho b", "echo \x01", `echo ${"a".repeat(500)}`])(
-    "has its script as it is behind two parts that tell the lengths in bytes: %j",
+    "has its script as it is behind two parts with the lengths in bytes: %j",
     (script) => {
       const text = Buffer.from(scriptFor({ ...CALL, script }, { env: ENV, greeting: "g" }) ?? "");
       const lengthIn = (part: Buffer): number => Number(/^LC_ALL=C read -r -N (\d+) /.exec(part.toString())?.[1]);

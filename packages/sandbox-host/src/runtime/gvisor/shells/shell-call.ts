@@ -41,7 +41,7 @@ export function parseShellCall({ argv, env, cwd }: ExecSpec): ShellCall | undefi
 
 /**
  * The command of a shell that waits for a script. It reads its head and does it, and has no variable that a script has
- * not. It reads not one byte more than it is told to: what comes behind is the input of the script.
+ * not. It reads not one byte more than the head says: what comes behind is the input of the script.
  */
 export const waitingShell: readonly [string, ...string[]] = ["bash", "-c", `${read(HEAD_BYTES)};${RUN}`];
 
@@ -57,7 +57,7 @@ export function scriptFor(
   const changed = Object.entries(call.env).filter(([name, value]) => env[name] !== value);
   const removed = Object.keys(env).filter((name) => !(name in call.env));
   const names = [...changed.map(([name]) => name), ...removed];
-  // Where nobody gives a new process a HOME, it gets that of its user.
+  // A new process without a HOME gets that of its user.
   if (names.some((name) => !NAME.test(name) || READ_AT_START.test(name)) || removed.includes("HOME")) return undefined;
   const prepare = [
     `cd -- ${quote(call.cwd)}||exit`,
@@ -98,9 +98,9 @@ const SHELL_WORDS: ReadonlySet<string> = new Set(
 const BRINGS_CODE = /^(BASH.*|ENV|SHELLOPTS|POSIXLY_CORRECT)$/;
 
 /**
- * A shell that is given one simple command by `-c` becomes its program, where it is one and not a function or a builtin; a
- * script that is evaluated would start a second process for it, which is the dearest thing to do inside. Only what a shell
- * could remember the place of is a program.
+ * A shell that is given one simple command by `-c` becomes its program, if it is one and not a function or a builtin; a
+ * script that is evaluated would start a second process for it, which is the most expensive thing to do inside. Only a
+ * name that the shell has hashed the path of is a program.
  */
 function becomeProgram({ script, env }: ShellCall): readonly string[] {
   const [, name] = SIMPLE_COMMAND.exec(script) ?? [];

@@ -9,7 +9,7 @@ import { ShellSlots } from "./shell-slots.ts";
 const SPEC: ExecSpec = { argv: ["bash", "-c", "echo hi"], env: { PATH: "/bin" }, cwd: "/", deadlineMs: 1000 };
 const never = new AbortController().signal;
 
-/** A shell that waits, as far as slots see it: what it is told, and what it says. */
+/** A waiting shell, as far as slots see it: what it is sent, and what it writes. */
 function newShell(pid = 7) {
   const ended = Promise.withResolvers<CommandExit>();
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
@@ -105,7 +105,7 @@ describe("a call that is given to a shell which waits", () => {
   });
 });
 
-/** Shells of which each is made when the test says so, and does at once what it is told. */
+/** Shells of which each is made when the test says so, and does at once what it is sent. */
 function newSupply({ calm = () => Promise.resolve() } = {}) {
   const clock = createManualClock();
   const begun: { readonly shell: ReturnType<typeof newShell>; readonly finish: () => void }[] = [];
@@ -143,7 +143,7 @@ describe("shells for calls to come", () => {
     expect(begun).toHaveLength(1);
   });
 
-  it("give way to what somebody waits for", async () => {
+  it("give way to boots that a caller waits for", async () => {
     const calm = Promise.withResolvers<void>();
     const { slots, begun, clock } = newSupply({ calm: () => calm.promise });
     await slots.take("c", SPEC, never);
