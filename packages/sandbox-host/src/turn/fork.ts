@@ -81,6 +81,13 @@ interface Parts {
   readonly crashPoint: CrashPointHook;
 }
 
+/** A fork under way. */
+interface Fork {
+  readonly request: ForkRequest;
+  readonly ids: readonly SessionId[];
+  readonly receiptOf: (forked: Forked) => ReceiptRow | undefined;
+}
+
 export function createForkSession(parts: Parts): ForkSession {
   return async (session, request, caller) => {
     assertSnapshots(parts.storage);
@@ -120,12 +127,6 @@ async function fork(parts: Parts, session: Session, { request, ids, receiptOf }:
   await maker.admit(rows, receiptOf(forked));
   await crashPoint("fork.committed");
   return forked;
-}
-
-interface Fork {
-  readonly request: ForkRequest;
-  readonly ids: readonly SessionId[];
-  readonly receiptOf: (forked: Forked) => ReceiptRow | undefined;
 }
 
 async function sealNow(sealing: Sealing, session: Session, call: Call): Promise<SnapshotRow> {

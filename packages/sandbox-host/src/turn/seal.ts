@@ -39,6 +39,15 @@ interface Parts {
   readonly crashPoint: CrashPointHook;
 }
 
+/** A seal under way. */
+interface Seal {
+  readonly session: Session;
+  readonly snapshot: SnapshotRow;
+  readonly options: SealOptions;
+  /** Settles when the intent is durable. */
+  readonly begun: Promise<void>;
+}
+
 const DROP_TIMEOUT_MS = 30_000;
 
 /**
@@ -130,14 +139,6 @@ export class Sealing {
       return false;
     }
   }
-}
-
-interface Seal {
-  readonly session: Session;
-  readonly snapshot: SnapshotRow;
-  readonly options: SealOptions;
-  /** Settles when the intent is durable. */
-  readonly begun: Promise<void>;
 }
 
 /** The session once the snapshot is its latest. */
