@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { SandboxError } from "@turnbox/core";
 import { createManualClock } from "@turnbox/core/testing";
-import { createLane, type LaneLimits } from "./lane.ts";
+import { Lane, type LaneLimits } from "./lane.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 
 interface FakeWorker extends WorkerProcess {
@@ -38,7 +38,7 @@ function laneOf(limits: Partial<LaneLimits> = {}) {
     return Promise.resolve(worker);
   };
   const all = { warm: 2, usual: limits.max ?? 3, max: 3, maxWaiting: 4, ...limits };
-  return { lane: createLane(start, all, clock), workers, clock };
+  return { lane: new Lane(start, all, clock), workers, clock };
 }
 
 const reasonOf = (promise: Promise<unknown>): Promise<string> =>

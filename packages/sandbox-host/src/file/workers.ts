@@ -1,7 +1,7 @@
 import { type Clock, type CommandRunner, createDeadline, systemClock } from "@turnbox/core";
 import type { InputOf, OperationName, OutputOf } from "./file-operations.ts";
 import { type JobRun, type Piece, startJob } from "./job-run.ts";
-import { createLane, type LaneLimits, type LaneStats, type Lease } from "./lane.ts";
+import { Lane, type LaneLimits, type LaneStats, type Lease } from "./lane.ts";
 import { startWorkerProcess } from "./worker-process.ts";
 
 /**
@@ -71,10 +71,10 @@ export function createFileWorkers({
 }): FileWorkers {
   const start = () => startWorkerProcess({ runner, nodePath });
   const lanes = {
-    quick: createLane(start, LANES.quick, clock),
-    transfer: createLane(start, LANES.transfer, clock),
-    watch: createLane(start, LANES.watch, clock),
-    journal: createLane(start, LANES.journal, clock),
+    quick: new Lane(start, LANES.quick, clock),
+    transfer: new Lane(start, LANES.transfer, clock),
+    watch: new Lane(start, LANES.watch, clock),
+    journal: new Lane(start, LANES.journal, clock),
   };
 
   const stream: FileWorkers["stream"] = async (
