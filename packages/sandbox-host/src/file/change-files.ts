@@ -25,7 +25,7 @@ export function createChangeFiles({ activity }: { readonly activity: Activity })
   return async (session, { operation, expectedGeneration, signal }, work) => {
     assertActive(session.row.phase, operation);
     assertGeneration(session, expectedGeneration);
-    using _place = session.gate.enter();
+    using _permit = session.gate.enter();
     activity.touch(session);
     try {
       return await work({ signal: AbortSignal.any([signal, session.lifetime.signal, session.interrupt]) });

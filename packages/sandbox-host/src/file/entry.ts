@@ -1,7 +1,7 @@
 import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { errnoCode } from "./failure.ts";
 import { type BytePath, toText } from "./path.ts";
-import type { Directory, Place } from "./walk.ts";
+import type { Directory, Target } from "./walk.ts";
 
 /** What is known of a file, as text for people: names that are no UTF-8 are shown as well as they can be. */
 export interface Entry {
@@ -18,9 +18,9 @@ export interface Entry {
   readonly linkTarget: string;
 }
 
-/** What is at a place, links not followed. Throws the system's ENOENT where nothing is. */
-export function entryAt(place: Place): Entry {
-  return toEntry(place.path, lstatSync(place.at), () => readlinkSync(place.at));
+/** What is at a target, links not followed. Throws the system's ENOENT where nothing is. */
+export function entryAt(target: Target): Entry {
+  return toEntry(target.path, lstatSync(target.at), () => readlinkSync(target.at));
 }
 
 /** Null for a name that is gone. */

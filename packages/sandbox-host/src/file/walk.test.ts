@@ -36,8 +36,8 @@ function read(path: string): string {
 }
 
 function write(path: string, text: string): void {
-  using place = walk.find(path);
-  writeWhole(place, [Buffer.from(text)]);
+  using target = walk.find(path);
+  writeWhole(target, [Buffer.from(text)]);
 }
 
 function reasonOf(work: () => unknown): string {
@@ -222,8 +222,8 @@ describe("writing a file whole", () => {
       yield Buffer.from("half");
       throw new FileFailure("CANCELLED", "gone");
     }
-    using place = walk.find("dir/legal");
-    expect(() => writeWhole(place, breaking())).toThrow("gone");
+    using target = walk.find("dir/legal");
+    expect(() => writeWhole(target, breaking())).toThrow("gone");
     expect(readFileSync(join(root, "workspace/dir/legal"), "utf8")).toBe("legal");
     expect(readdirSync(join(root, "workspace/dir"))).toEqual(["legal"]);
   });

@@ -22,7 +22,7 @@ export interface Walk extends Disposable {
    * The directory and the name that a path ends in; the name may not exist. `leaf` says what happens to a link at the
    * end: `follow` (default) or `keep`. `field` names the path's field in refusals; default "path".
    */
-  find(path: string, options?: FindOptions): Place;
+  find(path: string, options?: FindOptions): Target;
   /** A directory, with links followed. */
   directory(path: string, options?: { readonly field?: string }): Directory;
   /** A regular file for reading, with links followed. It is the walk's, and closed with it. */
@@ -35,7 +35,7 @@ export interface FindOptions {
 }
 
 /** Disposing it closes the directory. */
-export interface Place extends Disposable {
+export interface Target extends Disposable {
   readonly directory: Directory;
   /** `.` for the root. */
   readonly name: BytePath;
@@ -74,7 +74,7 @@ export function createWalk(root: string, { device }: { readonly device?: number 
   const topOf = (): Top => (top ??= openTop(root, device));
   const opened: OwnedFile[] = [];
 
-  const find = (path: string, { field = "path", leaf = "follow" }: FindOptions = {}): Place => {
+  const find = (path: string, { field = "path", leaf = "follow" }: FindOptions = {}): Target => {
     const trail = createTrail(topOf().descriptor);
     try {
       return trail.end(walkAlong(trail, parsePath(field, path), { leaf, shown: path }));
@@ -85,14 +85,14 @@ export function createWalk(root: string, { device }: { readonly device?: number 
   };
 
   /** Opens what a path ends in. Most end in no link, so that is found out by opening it; what is one is walked along. */
-  const openAt = <Opened>(path: string, field: string, open: (place: Place) => Opened): Opened => {
+  const openAt = <Opened>(path: string, field: string, open: (target: Target) => Opened): Opened => {
     for (let looks = 1; ; looks += 1) {
-      using place = find(path, { field, leaf: looks === 1 ? "keep" : "follow" });
+      using target = find(path, { field, leaf: looks === 1 ? "keep" : "follow" });
       try {
-        return open(place);
+        return open(target);
       } catch (thrown) {
         if (!["ELOOP", "ENOTDIR"].includes(errnoCode(thrown))) throw toFileFailure(thrown, path);
-        if (errnoCode(thrown) === "ENOTDIR" && !isLink(place)) throw notFound(path, "it is no directory");
+        if (errnoCode(thrown) === "ENOTDIR" && !isLink(target)) throw notFound(path, "it is no directory");
         if (looks === MAX_LOOKS) throw refused(path, "it changes while it is looked at");
       }
     }
@@ -153,7 +153,7 @@ interface Trail extends Disposable {
   up(): void;
   toRoot(): void;
   /** Gives the directory away, lets go of the others. No name means the directory where the walk is. */
-  end(name: BytePath | null): Place;
+  end(name: BytePath | null): Target;
 }
 
 function createTrail(top: number): Trail {
@@ -182,9 +182,9 @@ function createTrail(top: number): Trail {
       if (name !== null) {
         const directory = held.pop() ?? root;
         release();
-        return placeIn(directory, name);
+        return targetIn(directory, name);
       }
-      if (held.length === 0) return placeIn(root, ".");
+      if (held.length === 0) return targetIn(root, ".");
       const own = (held.at(-1) ?? root).path;
       trail.up();
       return trail.end(own.slice(own.lastIndexOf("/") + 1));
@@ -194,7 +194,7 @@ function createTrail(top: number): Trail {
   return trail;
 }
 
-function placeIn(directory: Directory, name: BytePath): Place {
+function targetIn(directory: Directory, name: BytePath): Target {
   return {
     directory,
     name,
@@ -275,7 +275,7 @@ function linkTarget(directory: Directory, name: BytePath): BytePath | null {
   }
 }
 
-function isLink({ directory, name }: Place): boolean {
+function isLink({ directory, name }: Target): boolean {
   return linkTarget(directory, name) !== null;
 }
 

@@ -41,17 +41,17 @@ export interface Unpacking {
 
 export function createUnpacking(root: Directory): Unpacking {
   const inParent = (entry: ReadEntry, make: (parent: Directory, name: BytePath) => void): void => {
-    using place = placeOf(root, entry.path, "make");
-    if (place.name === null) throw refused(entry.path, "it names the directory itself");
-    giveWay(place.directory, place.name, entry.path);
-    make(place.directory, place.name);
+    using target = targetOf(root, entry.path, "make");
+    if (target.name === null) throw refused(entry.path, "it names the directory itself");
+    giveWay(target.directory, target.name, entry.path);
+    make(target.directory, target.name);
   };
   return {
     directory: (entry) => {
-      using place = placeOf(root, entry.path, "make");
-      if (place.name === null) return;
-      mkdirIfMissing(place.directory, place.name);
-      using _made = enterFor(place.directory, place.name, entry.path);
+      using target = targetOf(root, entry.path, "make");
+      if (target.name === null) return;
+      mkdirIfMissing(target.directory, target.name);
+      using _made = enterFor(target.directory, target.name, entry.path);
     },
     file: (entry) => {
       let descriptor = -1;
@@ -76,7 +76,7 @@ export function createUnpacking(root: Directory): Unpacking {
       });
     },
     hardLink: (entry) => {
-      using source = placeOf(root, entry.linkpath ?? "", "expect");
+      using source = targetOf(root, entry.linkpath ?? "", "expect");
       const { name } = source;
       if (name === null || statsIn(source.directory, name)?.isFile() !== true)
         throw refused(entry.path, "it is a hard link to what is no file of the archive");
@@ -87,7 +87,7 @@ export function createUnpacking(root: Directory): Unpacking {
   };
 }
 
-interface EntryPlace extends Disposable {
+interface EntryTarget extends Disposable {
   readonly directory: Directory;
   /** Null where the path has no name in it. */
   readonly name: BytePath | null;
@@ -107,7 +107,7 @@ function namesOf(path: string): readonly BytePath[] {
 }
 
 /** Goes down to an entry's directory, through real directories only; missing ones are made. */
-function placeOf(root: Directory, path: string, missing: "make" | "expect"): EntryPlace {
+function targetOf(root: Directory, path: string, missing: "make" | "expect"): EntryTarget {
   const names = [...namesOf(path)];
   const name = names.pop() ?? null;
   let directory = root.enter(".");

@@ -10,14 +10,14 @@ export function makeDirectory(
   { path, parents }: { readonly path: string; readonly parents: "make" | "expect" },
 ): Entry {
   if (parents === "make") makeParents(walk, path);
-  using place = walk.find(path);
+  using target = walk.find(path);
   try {
-    mkdirSync(place.at);
+    mkdirSync(target.at);
   } catch (thrown) {
     if (errnoCode(thrown) !== "EEXIST") throw toFileFailure(thrown, path);
-    const entry = entryAt(place);
+    const entry = entryAt(target);
     if (parents !== "make" || entry.type !== "directory") throw invalidField("path", "something is there already");
     return entry;
   }
-  return entryAt(place);
+  return entryAt(target);
 }

@@ -2,7 +2,7 @@ import { linkSync, lstatSync, mkdirSync, renameSync, rmdirSync, type Stats, unli
 import { type Entry, entryAt } from "../entry.ts";
 import { errnoCode, invalidField, refused, toFileFailure } from "../failure.ts";
 import type { OperationContext } from "../operation.ts";
-import type { Place } from "../walk.ts";
+import type { Target } from "../walk.ts";
 
 export interface MoveInput {
   readonly source: string;
@@ -28,7 +28,7 @@ export function move({ walk }: OperationContext, { source, destination, existing
 }
 
 /** The system call that refuses to replace is out of reach here; a name that can be taken only once does the same. */
-function moveToNew(from: Place, to: Place, stats: Stats): void {
+function moveToNew(from: Target, to: Target, stats: Stats): void {
   if (stats.isDirectory()) {
     mkdirSync(to.at);
     try {

@@ -34,17 +34,17 @@ const SEND_BYTES = 256 * 1024;
 export function packArchive({ walk, send }: OperationContext, { path, excludes }: PackInput): PackOutput {
   const out = createOutput(send);
   const packer = createPacker(out, excludes);
-  using place = walk.find(path);
-  const stats = statsIn(place.directory, place.name);
+  using target = walk.find(path);
+  const stats = statsIn(target.directory, target.name);
   if (stats === null) throw notFound(path);
   if (stats.isDirectory()) {
     using directory = walk.directory(path);
     packer.directory(directory, "", 0);
-  } else packer.entry(place.directory, { name: place.name, inside: toText(place.name), stats });
+  } else packer.entry(target.directory, { name: target.name, inside: toText(target.name), stats });
   // Two empty blocks are the end.
   out.write(Buffer.alloc(2 * BLOCK_BYTES));
   out.flush();
-  return packer.tally();
+  return packer.counts();
 }
 
 interface Output {
@@ -128,7 +128,7 @@ function createPacker(out: Output, excludes: readonly string[]) {
     }
   };
 
-  return { directory, entry, tally: () => ({ entries, bytes }) };
+  return { directory, entry, counts: () => ({ entries, bytes }) };
 }
 
 /** What goes away or becomes something else between two looks is left out, as if it had gone before. */

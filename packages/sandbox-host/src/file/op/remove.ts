@@ -18,12 +18,12 @@ const MAX_ROUNDS = 100_000;
 
 /** Removes what is at a path; a link goes, never what it leads to. */
 export function remove({ walk }: OperationContext, { path, contents }: RemoveInput): null {
-  using place = walk.find(path, { leaf: "keep" });
-  if (place.name === ".") throw refused(path, "the root cannot be removed");
+  using target = walk.find(path, { leaf: "keep" });
+  if (target.name === ".") throw refused(path, "the root cannot be removed");
   try {
-    if (!lstatSync(place.at).isDirectory()) unlinkSync(place.at);
-    else if (contents === "remove") removeTree(place.directory, place.name);
-    else rmdirSync(place.at);
+    if (!lstatSync(target.at).isDirectory()) unlinkSync(target.at);
+    else if (contents === "remove") removeTree(target.directory, target.name);
+    else rmdirSync(target.at);
   } catch (thrown) {
     if (errnoCode(thrown) === "ENOTEMPTY")
       throw invalidField("path", "the directory is not empty; remove it with `recursive`");
