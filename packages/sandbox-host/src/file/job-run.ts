@@ -165,7 +165,10 @@ class RunningJob<Output> implements JobRun<Output> {
   /** A worker that breaks the protocol gets no further job. */
   #unreadable(cause: unknown): SandboxError {
     if (!this.#isOver) this.#discard();
-    return new SandboxError("INTERNAL", "a file worker gave no answer that can be read", { admitted: "unknown", cause });
+    return new SandboxError("INTERNAL", "a file worker gave no answer that can be read", {
+      admitted: "unknown",
+      cause,
+    });
   }
 
   #failureOf(head: Failed): SandboxError {

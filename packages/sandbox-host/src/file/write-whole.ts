@@ -22,8 +22,8 @@ const DEFAULT_MODE = 0o644;
 const PERMISSIONS = 0o777;
 
 /**
- * Writes a file whole: the old content or the new one is there, never a part, whatever happens meanwhile. Owner and
- * permissions of a file that is there are kept, but for set-user bits; `mode` gives others. Only regular files are replaced.
+ * Writes a file whole: at any moment the old content or the new one is there, never a part. Owner and permissions of an
+ * existing file are kept, except for set-user bits; `mode` replaces the permissions. Only regular files are replaced.
  */
 export function writeWhole(
   target: Target,
@@ -63,7 +63,7 @@ export function writeAll(descriptor: number, bytes: Uint8Array): void {
   for (let written = 0; written < bytes.length; ) written += writeSync(descriptor, bytes, written);
 }
 
-/** Makes the directories above a path that are missing. */
+/** Makes the missing directories above a path. */
 export function makeParents(walk: Walk, path: string, { field = "path" }: { readonly field?: string } = {}): void {
   try {
     walk.find(path, { field })[Symbol.dispose]();

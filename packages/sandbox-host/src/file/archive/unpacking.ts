@@ -18,19 +18,19 @@ import type { Directory } from "../walk.ts";
 
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 const PERMISSIONS = 0o777;
-/** As many directories as a path may have. */
+/** The most directories of a path. */
 const MAX_DEPTH = 512;
 
-/** A file that an archive is being unpacked to. */
+/** A file that an entry's content is written to. */
 export interface UnpackedFile extends Disposable {
   readonly descriptor: number;
-  /** Sets what the archive says of it. */
+  /** Sets the permissions and the time of the entry. */
   finish(): void;
 }
 
 /**
- * Makes what an archive's entries say below a directory, and nothing else. No entry is written through a link, whoever
- * made it; what is at an entry's name gives way to it, but for directories.
+ * Makes the files of an archive's entries below a directory, and nothing elsewhere. No entry is written through a link, also
+ * if the link was there before; what is at an entry's name is replaced, unless it is a directory.
  */
 export interface Unpacking {
   directory(entry: ReadEntry): void;
@@ -89,11 +89,11 @@ export function createUnpacking(root: Directory): Unpacking {
 
 interface EntryTarget extends Disposable {
   readonly directory: Directory;
-  /** Null where the path has no name in it. */
+  /** Null if the path has no name in it. */
   readonly name: BytePath | null;
 }
 
-/** The names of an entry's path. Paths that could lead out are refused, not mended. */
+/** The names of an entry's path. Paths that could lead out are refused, not corrected. */
 function namesOf(path: string): readonly BytePath[] {
   if (path.startsWith("/")) throw refused(path, "archives must have no absolute paths");
   if (path.includes("\0")) throw refused(path, "a path must have no NUL");
@@ -106,7 +106,7 @@ function namesOf(path: string): readonly BytePath[] {
   return names;
 }
 
-/** Goes down to an entry's directory, through real directories only; missing ones are made. */
+/** Goes down to an entry's directory, through real directories only; with `make`, missing ones are made. */
 function targetOf(root: Directory, path: string, missing: "make" | "expect"): EntryTarget {
   const names = [...namesOf(path)];
   const name = names.pop() ?? null;

@@ -4,7 +4,7 @@ import { errnoCode, invalidField, toFileFailure } from "../failure.ts";
 import type { OperationContext } from "../operation.ts";
 import { makeParents } from "../write-whole.ts";
 
-/** Makes a directory. With `make`, missing ones above it are made and one that is there is as good. */
+/** Makes a directory. With `make`, missing ones above it are made as well, and an existing directory is no failure. */
 export function makeDirectory(
   { walk }: OperationContext,
   { path, parents }: { readonly path: string; readonly parents: "make" | "expect" },
