@@ -17,7 +17,7 @@ import { findCommand } from "./doctor/find-command.ts";
 import { createFileWorkers, type FileWorkers } from "./file/workers.ts";
 import { NetworkBounds } from "./network-policy/bounds.ts";
 import { createLookUp } from "./network/netns/look-up.ts";
-import { createNetnsNetwork } from "./network/netns/netns-network.ts";
+import { NetnsNetwork } from "./network/netns/netns-network.ts";
 import type { LookUp } from "./network/netns/resolver.ts";
 import type { Network } from "./network/network.ts";
 import { createNoNetwork } from "./network/none/no-network.ts";
@@ -133,7 +133,7 @@ async function composeNetwork(options: BackendOptions & { readonly runner: Comma
       bounds,
     );
   const clock = options.clock ?? systemClock;
-  return createNetnsNetwork({
+  return new NetnsNetwork({
     runner,
     clock,
     dataDirectory,

@@ -10,7 +10,7 @@ import { type ComposedHost, composeHost } from "../compose.ts";
 import { HOST_SETTINGS } from "../config.ts";
 import { DENY_ALL, type NetworkPolicy, parsePolicy } from "../network-policy/policy.ts";
 import type { Session } from "../session/session.ts";
-import { makeWorld, type World } from "./world.suite.ts";
+import { makeWorld, type World } from "../network/world.suite.ts";
 
 jest.setTimeout(60_000);
 
