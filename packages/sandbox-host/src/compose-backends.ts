@@ -113,14 +113,14 @@ export function logBackends(
   log.info({ storage, runtime: runtime.kind, runtimeVersion: version }, "backends are open");
 }
 
-/** Has a file worker make the places that a boot needs in a session's root. */
+/** Lets a file worker make the mount points of a boot in a session's root. */
 export function prepareRootBy(workers: FileWorkers): PrepareRoot {
   return async (root, input, call) => {
     await workers.run("prepareRoot", { root, input }, call);
   };
 }
 
-/** Namespaces and nftables where they are there; a host without them has sessions without a network. */
+/** Namespaces and nftables if the machine has them; without them, sessions have no network. */
 async function composeNetwork(options: BackendOptions & { readonly runner: CommandRunner }): Promise<Network> {
   const { config, dataDirectory, runner, log } = options;
   const bounds = new NetworkBounds(config);

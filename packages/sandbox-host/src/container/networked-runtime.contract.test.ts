@@ -120,7 +120,7 @@ describe("a session in gVisor with a network", () => {
     await world.arrived();
   });
 
-  it("is not held by rules in its own namespace: they are where its packets do pass", async () => {
+  it("is not affected by rules in its own namespace: its packets pass those of the router", async () => {
     const session = await create("wrong-place", allow());
     expect(await connect(session, PUBLIC)).toContain("hello");
     const chain = (hook: string): string => `chain ${hook} { type filter hook ${hook} priority 0; policy drop; }`;

@@ -14,11 +14,11 @@ async function logged(stdout: string): Promise<string> {
 }
 
 describe("a host that starts", () => {
-  it("says that runsc starts slower where the kernel still answers membarrier", async () => {
+  it("logs that runsc starts slower if the kernel does not mask membarrier", async () => {
     expect(await logged("0")).toContain("membarrier is not masked");
   });
 
-  it("says nothing where it is masked", async () => {
+  it("logs nothing if it is masked", async () => {
     expect(await logged("38")).toBe("");
   });
 });

@@ -18,7 +18,7 @@ import type { NetworkPolicy, NetworkSupport } from "../network-policy/policy.ts"
  *                 |  ^
  *               update, mend
  *
- * `attach` comes before the container is started and `detach` after it has ended, with whatever outcome. A network outlives the
+ * `attach` comes before the container is started and `detach` after it has ended. A network outlives the
  * service, as its container does: rules stay in force while no service runs, and the next service goes on after `open`. A change
  * of the policy of such a network is made by `update` as well.
  *
@@ -57,7 +57,7 @@ export interface Denial {
   readonly atMs: number;
   /** `address:port/protocol`, or the name. */
   readonly destination: string;
-  /** The rule that refused it, for people to read. */
+  /** The rule that refused it, as a sentence. */
   readonly rule: string;
 }
 

@@ -25,7 +25,7 @@ const ROUTER_SETTINGS = {
   "ipv6/conf/default/disable_ipv6": "1",
 } as const;
 
-/** Where the link of a container is. */
+/** The addresses of a container's link. */
 export interface LinkSlot {
   readonly block: AddressBlock;
   readonly slot: number;
