@@ -15,8 +15,8 @@ export class FakeNetwork implements Network {
   /** `settings`: default opens no closed range. */
   constructor(settings: BoundsSettings = { privateRanges: [], allowMetadata: false }, former?: FakeNetwork) {
     this.bounds = new NetworkBounds(settings);
-    this.#policies = former === undefined ? new Map() : former.#policies;
-    this.#denials = former === undefined ? new Map() : former.#denials;
+    this.#policies = former === undefined ? new Map<string, NetworkPolicy>() : former.#policies;
+    this.#denials = former === undefined ? new Map<string, Denial[]>() : former.#denials;
   }
 
   /** The network of the next service on the same machine. */
