@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { mkdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { SandboxError } from "@turnbox/core";
+import { type Call, SandboxError } from "@turnbox/core";
 import { extract } from "tar";
 import {
   chooseEntry,
@@ -21,9 +21,8 @@ export interface OciImage {
   readonly parts: Manifest;
 }
 
-interface Bounds {
+interface Bounds extends Call {
   readonly maxBytes: number;
-  readonly signal: AbortSignal;
 }
 
 const MAX_DOCUMENT_BYTES = 4 * 1024 * 1024;
@@ -97,11 +96,7 @@ async function readDocument(path: string): Promise<string> {
   return await readFile(path, "utf8");
 }
 
-async function verifyBlob(
-  layout: string,
-  blob: Descriptor,
-  { signal }: { readonly signal: AbortSignal },
-): Promise<void> {
+async function verifyBlob(layout: string, blob: Descriptor, { signal }: Call): Promise<void> {
   const path = blobPath(layout, blob);
   const stats = await stat(path).catch(() => undefined);
   const name = `blob sha256:${blob.sha256}`;
