@@ -46,8 +46,9 @@ export class FakeNetwork implements Network {
     return "refused";
   }
 
-  async open(containers: readonly string[]): Promise<void> {
-    for (const container of this.#policies.keys()) if (!containers.includes(container)) await this.detach(container);
+  async open(containers: readonly string[], call: Call): Promise<void> {
+    for (const container of this.#policies.keys())
+      if (!containers.includes(container)) await this.detach(container, call);
   }
 
   async attach(container: string, policy: NetworkPolicy, { signal }: Call): Promise<Attachment> {
@@ -77,7 +78,8 @@ export class FakeNetwork implements Network {
     // Its rules cannot get lost.
   }
 
-  async detach(container: string): Promise<void> {
+  async detach(container: string, { signal }: Call): Promise<void> {
+    signal.throwIfAborted();
     this.#policies.delete(container);
     this.#denials.delete(container);
   }
