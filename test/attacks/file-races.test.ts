@@ -15,7 +15,8 @@ import { FileFailure } from "../../packages/sandbox-host/src/file/failure.ts";
 import { removeTree } from "../../packages/sandbox-host/src/file/op/remove.ts";
 import type { OperationContext } from "../../packages/sandbox-host/src/file/operation.ts";
 import { createWalk, type Walk } from "../../packages/sandbox-host/src/file/walk.ts";
-import { OPERATIONS } from "../../packages/sandbox-host/src/file-worker/operations.ts";
+import { FILE_OPERATIONS } from "../../packages/sandbox-host/src/file/file-operations.ts";
+import { textTool } from "../../packages/sandbox-host/src/tool/text/text-tool.ts";
 import { IS_FULL } from "../support/random.ts";
 import { startSwapper, type Swapper } from "../support/swapper.ts";
 
@@ -65,30 +66,27 @@ function perform(operation: (context: OperationContext) => unknown, body = ""): 
 }
 
 const OPERATION_KINDS: Readonly<Record<string, () => string>> = {
-  stat: () => perform((context) => OPERATIONS.stat(context, { path: "d/f" })),
-  list: () => perform((context) => OPERATIONS.listDirectory(context, { path: "d", after: "", count: 10 })),
-  pack: () => perform((context) => OPERATIONS.packArchive(context, { path: "d", excludes: [] })),
-  make: () => perform((context) => OPERATIONS.makeDirectory(context, { path: "d/made", parents: "make" })),
+  stat: () => perform((context) => FILE_OPERATIONS.stat(context, { path: "d/f" })),
+  list: () => perform((context) => FILE_OPERATIONS.listDirectory(context, { path: "d", after: "", count: 10 })),
+  pack: () => perform((context) => FILE_OPERATIONS.packArchive(context, { path: "d", excludes: [] })),
+  make: () => perform((context) => FILE_OPERATIONS.makeDirectory(context, { path: "d/made", parents: "make" })),
   move: () =>
-    perform((context) => OPERATIONS.move(context, { source: "d/made", destination: "d/moved", existing: "replace" })),
-  remove: () => perform((context) => OPERATIONS.remove(context, { path: "d/made", contents: "remove" })),
-  read_file: () =>
-    perform((context) => OPERATIONS.textTool(context, { tool: "read_file", parameters: { path: "d/f" } })),
-  write_file: () =>
     perform((context) =>
-      OPERATIONS.textTool(context, { tool: "write_file", parameters: { path: "d/f", content: "inside" } }),
+      FILE_OPERATIONS.move(context, { source: "d/made", destination: "d/moved", existing: "replace" }),
     ),
+  remove: () => perform((context) => FILE_OPERATIONS.remove(context, { path: "d/made", contents: "remove" })),
+  read_file: () => perform((context) => textTool(context, { tool: "read_file", parameters: { path: "d/f" } })),
+  write_file: () =>
+    perform((context) => textTool(context, { tool: "write_file", parameters: { path: "d/f", content: "inside" } })),
   edit_file: () =>
     perform((context) =>
-      OPERATIONS.textTool(context, {
+      textTool(context, {
         tool: "edit_file",
         parameters: { path: "d/f", old_string: "inside", new_string: "inside " },
       }),
     ),
-  grep: () =>
-    perform((context) => OPERATIONS.textTool(context, { tool: "grep", parameters: { pattern: ".", path: "d" } })),
-  glob: () =>
-    perform((context) => OPERATIONS.textTool(context, { tool: "glob", parameters: { pattern: "**", path: "d" } })),
+  grep: () => perform((context) => textTool(context, { tool: "grep", parameters: { pattern: ".", path: "d" } })),
+  glob: () => perform((context) => textTool(context, { tool: "glob", parameters: { pattern: "**", path: "d" } })),
 };
 
 const reasonOf = (attempt: () => string): string => {
@@ -121,7 +119,10 @@ describe("a directory that is exchanged with a link out, again and again (D16)",
         return readFileSync(own.open("d/f").descriptor, "utf8");
       };
       const write = (): string => {
-        perform((context) => OPERATIONS.writeFile(context, { path: "d/f", mode: null, parents: "expect" }), "inside");
+        perform(
+          (context) => FILE_OPERATIONS.writeFile(context, { path: "d/f", mode: null, parents: "expect" }),
+          "inside",
+        );
         return "written";
       };
       for (let race = 0; race < RACES; race += 1) count(reasonOf(race % 2 === 0 ? read : write));

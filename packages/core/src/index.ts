@@ -1,6 +1,7 @@
 export { type Aide, AideRefusal, createAide } from "./aide/aide.ts";
 export { JsonText } from "./aide/json-text.ts";
 export { setAlarm } from "./async/alarm.ts";
+export type { Call } from "./async/call.ts";
 export { type Clock, systemClock } from "./async/clock.ts";
 export { createDeadline, type Deadline, type DeadlineOptions } from "./async/deadline.ts";
 export { KeyedMutex } from "./async/keyed-mutex.ts";
@@ -48,6 +49,7 @@ export { readIfThere } from "./file/read-if-there.ts";
 export { createLog, type Log, type LogOptions } from "./log/log.ts";
 export { createLogThrottle, type LogThrottle } from "./log/log-throttle.ts";
 export { type Around, aroundMethods, type AsyncMethodOf } from "./object/around-methods.ts";
+export { replaceMembers } from "./object/replace-members.ts";
 export { acquireHomeLock, type HomeLock } from "./process/home-lock.ts";
 export { type HomeInfo, openHome } from "./process/home-version.ts";
 export { type ParentWatchOptions, parentDeath } from "./process/parent-watch.ts";

@@ -17,7 +17,7 @@ import { findCommand } from "./doctor/find-command.ts";
 import { createFileWorkers, type FileWorkers } from "./file/workers.ts";
 import { NetworkBounds } from "./network-policy/bounds.ts";
 import { createLookUp } from "./network/netns/look-up.ts";
-import { createNetnsNetwork } from "./network/netns/netns-network.ts";
+import { NetnsNetwork } from "./network/netns/netns-network.ts";
 import type { LookUp } from "./network/netns/resolver.ts";
 import type { Network } from "./network/network.ts";
 import { createNoNetwork } from "./network/none/no-network.ts";
@@ -113,14 +113,14 @@ export function logBackends(
   log.info({ storage, runtime: runtime.kind, runtimeVersion: version }, "backends are open");
 }
 
-/** Has a file worker make the places that a boot needs in a session's root. */
+/** Lets a file worker make the mount points of a boot in a session's root. */
 export function prepareRootBy(workers: FileWorkers): PrepareRoot {
   return async (root, input, call) => {
     await workers.run("prepareRoot", { root, input }, call);
   };
 }
 
-/** Namespaces and nftables where they are there; a host without them has sessions without a network. */
+/** Namespaces and nftables if the machine has them; without them, sessions have no network. */
 async function composeNetwork(options: BackendOptions & { readonly runner: CommandRunner }): Promise<Network> {
   const { config, dataDirectory, runner, log } = options;
   const bounds = new NetworkBounds(config);
@@ -133,7 +133,7 @@ async function composeNetwork(options: BackendOptions & { readonly runner: Comma
       bounds,
     );
   const clock = options.clock ?? systemClock;
-  return createNetnsNetwork({
+  return new NetnsNetwork({
     runner,
     clock,
     dataDirectory,

@@ -5,7 +5,7 @@ import { createChildCommandRunner, systemClock } from "@turnbox/core";
 import type { Assembly } from "./assembly.ts";
 import { atMost } from "./async/at-most.ts";
 import { type Backends, composeBackends, logBackends } from "./compose-backends.ts";
-import { tellMembarrier } from "./health/tell-membarrier.ts";
+import { logMembarrier } from "./health/log-membarrier.ts";
 import type { HostOptions } from "./compose-options.ts";
 import { openRecords, type Records } from "./record/records.ts";
 import { recordCleanStop } from "./recovery/clean-stop.ts";
@@ -19,7 +19,7 @@ import { createRegistry, type Registry } from "./session/registry.ts";
 import type { HeadRef } from "./storage/storage.ts";
 import { createToolOutputs } from "./tool/outputs.ts";
 
-/** How long a stop waits for operations that were told to stop. */
+/** How long a stop waits for operations whose signal has aborted. */
 export const SETTLE_MS = 2_000;
 
 /** What a stop has to know at its end, when the sandboxes are left frozen. */
@@ -52,7 +52,7 @@ export async function composeBase(options: HostOptions, assembly: Assembly, call
   const version = await openBackends(backends, records, call);
   logBackends(log, { storage: backends.storage.kind, runtime: backends.runtime, version });
   if (backends.runtime.kind === "gvisor") {
-    tellMembarrier({ runner, log }, call).catch((err: unknown) => {
+    logMembarrier({ runner, log }, call).catch((err: unknown) => {
       log.warn({ err }, "whether runsc starts without membarrier is not known");
     });
   }

@@ -4,7 +4,7 @@ import type { Assembly } from "./assembly.ts";
 import type { BaseParts } from "./compose-base.ts";
 import type { SessionParts } from "./compose-sessions.ts";
 import { createDial } from "./port-access/dial.ts";
-import { createPorts } from "./port-access/ports.ts";
+import { Ports } from "./port-access/ports.ts";
 import { readTls } from "./port-access/read-tls.ts";
 import { startProcessParts } from "./process/process-parts.ts";
 import type { ProcessParts } from "./process/process-parts.ts";
@@ -22,7 +22,7 @@ export async function composeProcesses(
   const { bindAddress, advertiseAddr } = config;
   const key = loadOrCreateHomeToken(join(dataDirectory, "port-key"));
   const reached = { dial: createDial({ runtime, relay }), key, bindAddress, advertiseAddr, tls: await readTls(config) };
-  const ports = assembly.use("ports", createPorts({ ...parts, ...reached }));
+  const ports = assembly.use("ports", new Ports({ ...parts, ...reached }));
   await ports.load();
   const running = await startProcessParts(
     {

@@ -8,7 +8,7 @@ import { createRecentMounts } from "./container/recent-mounts.ts";
 import { createCordon } from "./cordon/cordon.ts";
 import { createFence } from "./cordon/fence.ts";
 import { DataSpace } from "./health/data-space.ts";
-import { createHealth } from "./health/health.ts";
+import { Health } from "./health/health.ts";
 import { createHusks } from "./lifecycle/husk.ts";
 import { Removals } from "./lifecycle/remove.ts";
 import { sessionCeilings, sessionDefaults } from "./session-bounds.ts";
@@ -17,7 +17,7 @@ import { ReceiptBounds } from "./session/receipt-bounds.ts";
 import { createReceipts } from "./session/receipts.ts";
 import { Uploads } from "./session/uploads.ts";
 import { MAX_TEMPLATE_ENTRIES } from "./template/archive.ts";
-import { createTemplates } from "./template/templates.ts";
+import { Templates } from "./template/templates.ts";
 import { createSettleIntent } from "./turn/settle.ts";
 
 type Call = { readonly signal: AbortSignal };
@@ -32,7 +32,7 @@ export async function composeSessions(base: BaseParts, assembly: Assembly, call:
   await husks.load();
   const removals = assembly.use("removals", new Removals({ ...base, containers, husks }));
   ownOperations(assembly, base, containers);
-  const templates = createTemplates({
+  const templates = new Templates({
     ...base,
     limits: { maxBytes: config.maxTemplateSize, maxEntries: MAX_TEMPLATE_ENTRIES },
   });
@@ -43,13 +43,20 @@ export async function composeSessions(base: BaseParts, assembly: Assembly, call:
   });
   await dataSpace.look();
   const { poolSpaceWarnThreshold: warnThreshold, poolSpaceCritThreshold: critThreshold } = config;
-  const health = createHealth({ ...base, dataSpace, removals, husks, warnThreshold, critThreshold });
+  const health = new Health({ ...base, dataSpace, removals, husks, warnThreshold, critThreshold });
   const bounds = await composeBounds(base, call);
   const [cordon, fence] = await Promise.all([createCordon({ records }), createFence({ records })]);
   const settle = createSettleIntent({ records, storage, runtime, log });
   const intents = createIntents({ records, settle, log });
   const around = { containers, recentMounts, husks, removals, templates, dataSpace, health, cordon, fence };
-  return { ...around, ...receiving, ...bounds, settle, intents, assertRoom: health.assertRoom };
+  return {
+    ...around,
+    ...receiving,
+    ...bounds,
+    settle,
+    intents,
+    assertRoom: (wanted: Call) => health.assertRoom(wanted),
+  };
 }
 
 export type SessionParts = Awaited<ReturnType<typeof composeSessions>>;

@@ -8,7 +8,7 @@ import { createNetworkedRuntime } from "./container/networked-runtime.ts";
 import { createFileWorkers } from "./file/workers.ts";
 import type { HostOptions } from "./compose-options.ts";
 import type { CreateRequest } from "./lifecycle/create.ts";
-import { createFakeNetwork, type FakeNetwork } from "./network/fake/fake-network.ts";
+import { FakeNetwork } from "./network/fake/fake-network.ts";
 import { FAKE_PROGRAMS } from "./runtime/fake/fake-program.ts";
 import { createFakeMachine, createFakeRuntime, type FakeRuntime } from "./runtime/fake/fake-runtime.ts";
 import type { Session } from "./session/session.ts";
@@ -50,7 +50,7 @@ export async function startTestHost(config: Partial<HostConfig> = {}, parts: Tes
   const storage = createFakeStorage({ directory: await mkdtemp(join(directory, "storage-")) });
   await writeFile(join(directory, "busybox"), "#!/bin/sh\necho sh\necho busybox\n", { mode: 0o755 });
   await writeFile(join(directory, "bash"), "#!/bin/sh\n", { mode: 0o755 });
-  return await start({ directory, storage, machine: createFakeMachine(), network: createFakeNetwork(), config }, parts);
+  return await start({ directory, storage, machine: createFakeMachine(), network: new FakeNetwork(), config }, parts);
 }
 
 interface World {

@@ -9,7 +9,7 @@ import type { Backends } from "./compose-backends.ts";
 import { HOST_SETTINGS } from "./config.ts";
 import { createNetworkedRuntime } from "./container/networked-runtime.ts";
 import { createFileWorkers } from "./file/workers.ts";
-import { createFakeNetwork } from "./network/fake/fake-network.ts";
+import { FakeNetwork } from "./network/fake/fake-network.ts";
 import { createFakeMachine, createFakeRuntime } from "./runtime/fake/fake-runtime.ts";
 import { createFakeStorage } from "./storage/fake/fake-storage.ts";
 
@@ -62,7 +62,7 @@ describe("composeHost", () => {
     await writeFile(join(directory, "busybox"), "#!/bin/sh\necho sh\necho busybox\n", { mode: 0o755 });
     await writeFile(join(directory, "bash"), "#!/bin/sh\n", { mode: 0o755 });
     closed = [];
-    const network = createFakeNetwork();
+    const network = new FakeNetwork();
     const runtime = createNetworkedRuntime(
       createFakeRuntime({ machine: createFakeMachine(), programOf: () => undefined }),
       network,

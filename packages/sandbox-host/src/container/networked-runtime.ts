@@ -1,5 +1,5 @@
+import { replaceMembers } from "@turnbox/core";
 import type { Network } from "../network/network.ts";
-import { replaceMembers } from "../runtime/replace-members.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
 /** A runtime whose containers take their networks with them: what ends a container, from anywhere, ends its network. */

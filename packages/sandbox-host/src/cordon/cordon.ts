@@ -1,4 +1,4 @@
-import { SandboxError } from "@turnbox/core";
+import { type Call, SandboxError } from "@turnbox/core";
 import { untilAborted } from "../async/until-aborted.ts";
 import { ADMISSION } from "../record/fleet-records.ts";
 import type { Records } from "../record/records.ts";
@@ -6,19 +6,16 @@ import { staleEpoch } from "./fence.ts";
 
 export type AdmissionState = "open" | "closed";
 
-/** Whether new sessions are let in, as the fleet said last. Sessions that are there go on either way. */
+/** Whether new sessions are admitted, by the last command of the fleet. Existing sessions are not affected. */
 export interface Cordon {
   readonly state: AdmissionState;
-  /** Lets a session in that is about to be made; dispose when it is made or not. Throws `HOST_CORDONED` while closed. */
+  /** Admits a session that is about to be made; dispose when that has ended in any way. Throws `HOST_CORDONED` while closed. */
   enter(): Disposable;
   /**
-   * Durable when it answers. Closing also waits for the sessions that were let in before, so that whoever closed it finds
-   * all there will be. Throws `EPOCH_STALE`, changing nothing, where a later leader is known.
+   * Durable when it returns. To close also waits for the sessions that were admitted before, so that a list after it is
+   * complete. Throws `EPOCH_STALE`, and changes nothing, if a later leader is known.
    */
-  set(
-    wanted: { readonly state: AdmissionState; readonly epoch: number },
-    call: { readonly signal: AbortSignal },
-  ): Promise<void>;
+  set(wanted: { readonly state: AdmissionState; readonly epoch: number }, call: Call): Promise<void>;
 }
 
 export async function createCordon({ records }: { readonly records: Records }): Promise<Cordon> {

@@ -2,11 +2,11 @@ import { SandboxError } from "@turnbox/core";
 import type { Records } from "../record/records.ts";
 
 /**
- * Keeps out orchestrators that no longer lead the fleet: the highest epoch that a command ever came with is remembered,
- * over restarts, and commands of a lower one are refused.
+ * Refuses commands of orchestrators that do not lead the fleet any more: the highest epoch of a command is kept, over restarts,
+ * and commands of a lower one are refused.
  */
 export interface Fence {
-  /** Answers when the epoch is on record as known. Throws `EPOCH_STALE` where a higher one is. */
+  /** Returns when the epoch is on record. Throws `EPOCH_STALE` if a higher one is. */
   pass(epoch: number): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 import { type CommandRunner, hasReason } from "@turnbox/core";
 
-/** What a program answered: what it said, or that it said nothing in time, or that it does not run at all. */
+/** The result of a program: its output, or that it did not end in time, or that it cannot be run. */
 export type Answer =
   | { readonly kind: "ended"; readonly exitCode: number; readonly stdout: string; readonly stderr: string }
   | { readonly kind: "silent" }
@@ -22,7 +22,7 @@ export async function ask(
   { runner, signal }: AskDeps,
 ): Promise<Answer> {
   try {
-    // Answers are read by their English text.
+    // The English output is parsed.
     const result = await runner.run({ command, args, deadlineMs, env: { LC_ALL: "C" } }, { signal });
     return {
       kind: "ended",

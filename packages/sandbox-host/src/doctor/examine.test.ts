@@ -77,7 +77,7 @@ describe("doctor looks for a part", () => {
     ["is too old", { version: VERSION, minimumVersion: "1.10" }, "echo version 1.9", "version 1.9 is older than 1.10"],
     ["is a script", { static: true }, "exit 0", "turnbox-doctor-x is not statically linked"],
     ["lacks its device", { devices: ["/dev/turnbox-doctor"] }, "exit 0", "/dev/turnbox-doctor does not exist"],
-  ])("where it %s", async (_what, more, script, problem) => {
+  ])("if it %s", async (_what, more, script, problem) => {
     if (script !== undefined) provide("turnbox-doctor-x", script);
     const part = fakePart(more);
     const found = await examinePart(part);
@@ -85,14 +85,14 @@ describe("doctor looks for a part", () => {
     expect(found?.status === "found").toBe(problem === "");
   });
 
-  it("and tells a dynamically linked program from a static one", async () => {
+  it("and distinguishes a dynamically linked program from a static one", async () => {
     copyFileSync(process.execPath, join(folder, "turnbox-doctor-x"));
     expect(await examinePart(fakePart({ static: true }))).toMatchObject({ status: "broken" });
   });
 });
 
-describe("doctor says what helps", () => {
-  it("with the machine's own release, and nothing where nothing is wrong", async () => {
+describe("doctor names a remedy", () => {
+  it("with the machine's own release, and none if nothing is wrong", async () => {
     const part = fakePart({ suite: "backports" });
     const command = "apt-get install --no-install-recommends -t bookworm-backports x-package";
     expect((await examinePart(part))?.remedy).toBe(command);
@@ -102,7 +102,7 @@ describe("doctor says what helps", () => {
     expect((await examinePart(part))?.remedy).toBe("");
   });
 
-  it("about a device, which no package brings", async () => {
+  it("for a device, which no package contains", async () => {
     provide("turnbox-doctor-x");
     const part = fakePart({ devices: ["/dev/turnbox-doctor"], deviceRemedy: "load the module" });
     expect(await examinePart(part)).toMatchObject({ status: "broken", remedy: "load the module" });
@@ -113,7 +113,7 @@ describe("doctor says what helps", () => {
     ['ID=ubuntu\nID_LIKE="debian"\nVERSION_CODENAME=noble', "noble"],
     ["ID=fedora\nVERSION_CODENAME=x", ""],
     ["", ""],
-  ])("by what %j says of the release", (text, codename) => {
+  ])("by the release in %j", (text, codename) => {
     expect(codenameOf(text)).toBe(codename);
   });
 });
@@ -144,7 +144,7 @@ describe("doctor tries zfs", () => {
     };
   }
 
-  it("and finds it where the daemon answers", async () => {
+  it("and finds it if the daemon answers", async () => {
     expect((await tryZfs({ kind: "exits", stdout: "pool1" })).zfs).toMatchObject({
       status: "found",
       version: "0.7.0-25",
@@ -154,13 +154,13 @@ describe("doctor tries zfs", () => {
     });
   });
 
-  it("and starts no daemon where none runs, since the host will", async () => {
+  it("and starts no daemon if none runs, because the host will", async () => {
     const { runner, zfs } = await tryZfs(NOT_RUNNING);
     expect(zfs).toMatchObject({ status: "found", detail: "not running; the host starts it", remedy: "" });
     expect(runner.calls.map(({ command }) => command)).not.toContain("zfs-fuse");
   });
 
-  it("and calls it broken where the daemon does not answer in time", async () => {
+  it("and reports it as broken if the daemon does not answer in time", async () => {
     const { runner, zfs } = await tryZfs({ kind: "signaled", signal: "SIGKILL" });
     expect(zfs).toMatchObject({
       status: "broken",
@@ -171,7 +171,7 @@ describe("doctor tries zfs", () => {
     expect(runner.calls.find(({ command }) => command === "zpool")?.deadlineMs).toBe(5000);
   });
 
-  it("and calls it broken where it is refused, with root as the remedy of others", async () => {
+  it("and reports it as broken if it is refused, with root as the remedy for other users", async () => {
     const denied = { kind: "exits", exitCode: 1, stderr: "Permission denied" } as const;
     expect((await tryZfs(denied, { machine: OTHER })).zfs).toMatchObject({
       status: "broken",
@@ -180,7 +180,7 @@ describe("doctor tries zfs", () => {
     });
   });
 
-  it("in the kernel too, where nobody starts a daemon", async () => {
+  it("in the kernel too, which needs no daemon", async () => {
     expect((await tryZfs({ kind: "exits" }, { kernel: "zfs" })).zfs).toMatchObject({
       status: "found",
       version: "zfs-2.1.11",
@@ -206,7 +206,7 @@ describe("doctor looks at the user", () => {
     [["zfs"], true],
     [["runsc"], true],
     [[], false],
-  ])("who has to be root where the host needs %j: %p", async (required, isRequired) => {
+  ])("who has to be root if the host needs %j: %p", async (required, isRequired) => {
     const parts = await report({ machine: OTHER, required: new Set(required) });
     expect(named(parts, "root")).toMatchObject({ status: "broken", required: isRequired });
     expect(named(parts, "root")?.remedy).toContain("sudo");
@@ -222,7 +222,7 @@ describe("doctor looks at the user", () => {
     });
   });
 
-  it("and never sends people to doctor", async () => {
+  it("and never has doctor itself as the remedy", async () => {
     const runtime = named(await report({ runtime: failing(unavailable) }), "runtime");
     expect(runtime).toMatchObject({ status: "broken", detail: unavailable.message });
     expect(runtime?.remedy).not.toContain("turnbox doctor");
@@ -231,7 +231,7 @@ describe("doctor looks at the user", () => {
 });
 
 describe("system-parts.json", () => {
-  it("asks every part for its version", async () => {
+  it("has a version question for every part", async () => {
     for (const part of await readSystemParts()) {
       expect({ name: part.name, version: part.version }).toEqual({ name: part.name, version: expect.anything() });
     }

@@ -5,7 +5,7 @@ import { type Machine, ROOT_REMEDY, readMachine } from "./machine.ts";
 import { probePart } from "./probe-part.ts";
 import { readSystemParts, type SystemPart } from "./system-parts.ts";
 
-/** How it stands with one part, as `turnbox doctor` prints it. */
+/** The state of one part, as `turnbox doctor` prints it. */
 export interface PartReport extends Finding {
   readonly name: string;
   readonly required: boolean;
@@ -20,15 +20,15 @@ export interface DoctorReport {
 export interface DoctorDeps {
   readonly runner: CommandRunner;
   readonly path: string;
-  /** The runtime that the configuration names; it is tried, not looked up. */
+  /** The runtime of the configuration. It is tried, not searched for. */
   readonly runtime: Runtime;
   /** Parts without which the configured host does not start. */
   readonly required: ReadonlySet<string>;
   readonly config: readonly ConfigEntry[];
   readonly signal: AbortSignal;
-  /** This one where absent. */
+  /** Default is this machine. */
   readonly machine?: Machine;
-  /** Those of `system-parts.json` where absent. */
+  /** Default is those of `system-parts.json`. */
   readonly systemParts?: readonly SystemPart[];
 }
 
@@ -45,7 +45,7 @@ export async function examine(deps: DoctorDeps): Promise<DoctorReport> {
   return { parts: [examineUser(machine, deps), ...parts, await tryRuntime(machine, deps)], config: deps.config };
 }
 
-/** Datasets, mounts and gVisor's sandboxes are root's. */
+/** Datasets, mounts and gVisor need root. */
 function examineUser({ user }: Machine, { required }: DoctorDeps): PartReport {
   const part = {
     name: "root",
@@ -57,7 +57,7 @@ function examineUser({ user }: Machine, { required }: DoctorDeps): PartReport {
   return { ...part, status: "broken", detail: "this user is not root", remedy: ROOT_REMEDY };
 }
 
-/** What a container really boots and runs with. */
+/** Tries the runtime that containers are booted with. */
 async function tryRuntime({ user }: Machine, { runtime, signal, required }: DoctorDeps): Promise<PartReport> {
   const report = {
     name: `runtime ${runtime.kind}`,
@@ -79,7 +79,7 @@ async function tryRuntime({ user }: Machine, { runtime, signal, required }: Doct
   }
 }
 
-/** The table sends people to doctor, which is where they are. */
+/** The remedy of an error may be to run doctor, which is what the user does already. */
 function runtimeRemedy({ remedy }: SandboxError): string {
   if (!remedy.includes("turnbox doctor")) return remedy;
   return "see to the parts above that are not found; where all are there, the cause is in what the runtime says here";

@@ -1,7 +1,7 @@
 import type { AskDeps } from "./ask.ts";
 import type { Machine } from "./machine.ts";
 
-/** How it stands with a part. The remedy is empty where nothing is wrong. */
+/** The state of a part. The remedy is empty if nothing is wrong. */
 export interface Finding {
   readonly status: "found" | "missing" | "broken";
   readonly version: string;
@@ -10,7 +10,7 @@ export interface Finding {
 }
 
 export interface ProbeDeps extends AskDeps {
-  /** Where commands are looked for. */
+  /** The PATH that commands are searched in. */
   readonly path: string;
   readonly machine: Machine;
 }

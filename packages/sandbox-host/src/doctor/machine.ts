@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { SystemPart } from "./system-parts.ts";
 
-/** This machine and who asks, as far as it decides what helps. */
+/** The machine and the user of this process, as far as remedies depend on them. */
 export interface Machine {
   readonly user: "root" | "other";
   /** The name of its Debian release; empty on other systems. */
@@ -17,14 +17,14 @@ export async function readMachine(): Promise<Machine> {
   return { user: process.geteuid?.() === 0 ? "root" : "other", codename: codenameOf(text) };
 }
 
-/** The codename in an os-release file, where apt is what installs packages there. */
+/** The codename in an os-release file, if it is of a system with apt; empty otherwise. */
 export function codenameOf(osRelease: string): string {
   const valueOf = (key: string): string => new RegExp(`^${key}=(["']?)(.*)\\1$`, "m").exec(osRelease)?.[2] ?? "";
   const family = [valueOf("ID"), ...valueOf("ID_LIKE").split(" ")];
   return family.includes("debian") ? valueOf("VERSION_CODENAME") : "";
 }
 
-/** How a part's package comes onto this machine. */
+/** The command that installs a part's package on this machine. */
 export function packageRemedy(part: SystemPart, { user, codename }: Machine): string {
   if (codename === "") return `install the system's own package that brings ${part.commands.join(", ")}`;
   const backports = part.suite === "backports" ? ["-t", `${codename}-backports`] : [];

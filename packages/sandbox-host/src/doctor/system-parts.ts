@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 
-/** A part of the operating system, as `system-parts.json` tells it. The bootstrap installs from the same file. */
+/** A part of the operating system, from `system-parts.json`. The bootstrap installs from the same file. */
 export interface SystemPart {
   readonly name: string;
   readonly commands: readonly [string, ...string[]];
@@ -23,24 +23,24 @@ export interface VersionQuestion {
   readonly argv: Argv;
   /** Its first group is the version. */
   readonly pattern: string;
-  /** A version that nobody tells is no fault of the part. */
+  /** Whether a part without a known version is whole. Default is no. */
   readonly optional?: boolean;
 }
 
-/** Something else that does the part's work. */
+/** Another program that does the part's work. */
 export interface Alternative {
   readonly name: string;
   readonly commands: readonly string[];
   readonly argv: Argv;
   readonly prints: string;
-  /** What helps where it fails the part's trial. */
+  /** The remedy if it fails the part's trial. */
   readonly trialRemedy: string;
 }
 
-/** A command that succeeds where the part works. */
+/** A command that succeeds if the part works. */
 export interface Trial {
   readonly argv: Argv;
-  /** What it prints where the part only waits for the host to start it. */
+  /** A pattern of its error output if the part is only not started yet, which the host does. */
   readonly startable: string;
   readonly remedy: string;
 }

@@ -6,9 +6,11 @@ import {
   type ToWorker,
   writeFrameSync,
 } from "../file/frame.ts";
+import { FILE_OPERATIONS } from "../file/file-operations.ts";
 import type { OperationContext, OperationTable } from "../file/operation.ts";
 import { createWalk } from "../file/walk.ts";
-import { OPERATIONS } from "./operations.ts";
+import { journalOperation } from "../process/journal-operation.ts";
+import { textTool } from "../tool/text/text-tool.ts";
 
 /**
  * The program of a file worker: one job after another from its input, their results to its output, until the input ends. Everything
@@ -16,6 +18,8 @@ import { OPERATIONS } from "./operations.ts";
  */
 const INPUT = 0;
 const OUTPUT = 1;
+/** Everything that a file worker does: the operations on files, and those of other rooms. */
+const OPERATIONS: OperationTable = { ...FILE_OPERATIONS, journal: journalOperation, textTool };
 type Job = Extract<ToWorker, { kind: "job" }>;
 
 // What tools write inside has these permissions by default.
@@ -28,7 +32,7 @@ for (let frame = nextFrame(); frame !== null; frame = nextFrame()) {
 
 async function work(job: Job): Promise<void> {
   const body = createBody(job);
-  // What the operation opened is closed when its answer is on its way: the storage's daemon is told of each file that is.
+  // What the operation opened is closed after its output is sent: to close a file is a message to the storage's daemon.
   using walk = createWalk(job.root, { device: job.device ?? undefined });
   try {
     sendOutput((await perform(job, { walk, body: body.pieces })) ?? null);
@@ -37,13 +41,12 @@ async function work(job: Job): Promise<void> {
     const detail = reason === "INTERNAL" && thrown instanceof Error ? (thrown.stack ?? thrown.message) : "";
     send({ kind: "failed", reason, message, metadata, admitted, detail });
   }
-  // What the operation did not want comes nevertheless, and must not be taken for the next job.
+  // The rest of the body comes even if the operation did not read it, and must not be taken for the next job.
   body.drain();
 }
 
 async function perform(job: Job, given: Pick<OperationContext, "walk" | "body">): Promise<unknown> {
-  const operations: OperationTable = OPERATIONS;
-  const operation = operations[job.name];
+  const operation = OPERATIONS[job.name];
   if (operation === undefined) throw new Error(`no operation ${job.name}`);
   const context = {
     ...given,
@@ -54,7 +57,7 @@ async function perform(job: Job, given: Pick<OperationContext, "walk" | "body">)
   return await operation(context, job.input as never);
 }
 
-/** The content of a tool's answer, which is mostly long, goes as it is: in JSON all its line ends are quoted. */
+/** The content of a tool's output, which is mostly long, is sent as it is: JSON would quote all its line ends. */
 function sendOutput(output: unknown): void {
   if (!hasContent(output)) {
     send({ kind: "done", output, body: "none" });
@@ -76,7 +79,7 @@ function createBody(job: Job) {
     const frame = nextFrame();
     if (frame?.head.kind === "data") return frame.body;
     isOver = true;
-    // Where the service is gone, what was begun is taken back as well; the end of the input ends this process then.
+    // If the service is gone, the operation undoes what it began as well; then the end of the input ends this process.
     if (frame === null || frame.head.kind === "broken") throw new FileFailure("CANCELLED", "the upload was broken off");
     return null;
   };
@@ -89,7 +92,7 @@ function createBody(job: Job) {
         try {
           next();
         } catch {
-          // It broke off, which is an end as well.
+          // A body that broke off has ended as well.
         }
       }
     },

@@ -1,9 +1,9 @@
 import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { errnoCode } from "./failure.ts";
 import { type BytePath, toText } from "./path.ts";
-import type { Directory, Place } from "./walk.ts";
+import type { Directory, Target } from "./walk.ts";
 
-/** What is known of a file, as text for people: names that are no UTF-8 are shown as well as they can be. */
+/** The facts about a file as text. In names that are no UTF-8, the bytes that are none are replaced. */
 export interface Entry {
   readonly name: string;
   readonly path: string;
@@ -14,16 +14,16 @@ export interface Entry {
   readonly uid: number;
   readonly gid: number;
   readonly modifiedMs: number;
-  /** What a link says; empty otherwise. */
+  /** The content of a link; empty otherwise. */
   readonly linkTarget: string;
 }
 
-/** What is at a place, links not followed. Throws the system's ENOENT where nothing is. */
-export function entryAt(place: Place): Entry {
-  return toEntry(place.path, lstatSync(place.at), () => readlinkSync(place.at));
+/** The entry at a target, links not followed. Throws the system's ENOENT if there is none. */
+export function entryAt(target: Target): Entry {
+  return toEntry(target.path, lstatSync(target.at), () => readlinkSync(target.at));
 }
 
-/** Null for a name that is gone. */
+/** The entry of a name; null if it is gone. */
 export function entryIn(directory: Directory, name: BytePath, path: BytePath): Entry | null {
   const stats = statsIn(directory, name);
   if (stats === null) return null;
@@ -35,7 +35,7 @@ export function entryIn(directory: Directory, name: BytePath, path: BytePath): E
   }
 }
 
-/** Null for a name that is not there. */
+/** Null if there is no such name. */
 export function statsIn(directory: Directory, name: BytePath): Stats | null {
   return lstatSync(directory.at(name), { throwIfNoEntry: false }) ?? null;
 }

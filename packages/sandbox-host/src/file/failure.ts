@@ -1,6 +1,6 @@
 import type { Admitted, Reason } from "@turnbox/core";
 
-/** Why an operation on files ended without a result, in a file worker; the service makes a `SandboxError` of it. */
+/** Why an operation on files ended without a result, in a file worker. The service makes a `SandboxError` of it. */
 export class FileFailure extends Error {
   override readonly name = "FileFailure";
   readonly reason: Reason;
@@ -34,7 +34,7 @@ export function refused(path: string, why: string): FileFailure {
   return new FileFailure("PATH_REFUSED", `${JSON.stringify(path)}: ${why}`, { path });
 }
 
-/** What the system's refusals mean to a caller. No message of the system is passed on: it names paths of this machine. */
+/** What errors of the system mean to a caller. Messages of the system are not passed on: they contain paths of this machine. */
 const ERRNO: Readonly<Record<string, readonly [Reason, string]>> = {
   ENOENT: ["FILE_NOT_FOUND", "nothing is there"],
   ENOTDIR: ["FILE_NOT_FOUND", "a part of the path is no directory"],
@@ -62,7 +62,7 @@ const ERRNO: Readonly<Record<string, readonly [Reason, string]>> = {
   ESTALE: ["STORAGE_UNAVAILABLE", "the storage does not answer"],
 };
 
-/** Errors of the system are the files'; all others are defects, and come out as `INTERNAL`. */
+/** Errors of the system are about the files; all others are defects and become `INTERNAL`. */
 export function toFileFailure(thrown: unknown, path?: string): FileFailure {
   if (thrown instanceof FileFailure) return thrown;
   const code = errnoCode(thrown);
@@ -75,14 +75,14 @@ export function toFileFailure(thrown: unknown, path?: string): FileFailure {
   });
 }
 
-/** Linux on every architecture that we run on. */
+/** Its number in Linux, on every architecture that the host supports. */
 const EDQUOT = 122;
 
-/** The system's name of the error, or nothing. */
+/** The system's name of the error; empty if it is no error of the system. */
 export function errnoCode(thrown: unknown): string {
   if (typeof thrown !== "object" || thrown === null || !("code" in thrown)) return "";
   const code = String(thrown.code);
-  // Node has no name for what a filesystem says whose quota is used up.
+  // Node has no name for the error of a filesystem whose quota is used up.
   if ("errno" in thrown && thrown.errno === -EDQUOT) return "EDQUOT";
   return /^E[A-Z0-9]+$/.test(code) ? code : "";
 }

@@ -12,13 +12,14 @@ import { writeFile } from "./op/write-file.ts";
 import type { AnyOperation, ForeignOperation, OperationContext, OperationTable } from "./operation.ts";
 
 /**
- * The operations on files. One runs in a file worker: it may block, it holds no state between two jobs, it may be killed at
- * any time. What it throws goes to the caller as a `FileFailure` (errors of the system are translated), its input and output
- * go as JSON. To add one: write it in a file of its own and name it here; the service calls it with `workers.run("name", ...)`,
- * typed by this table. Other rooms add theirs in `file-worker/operations.ts`; see `operationName`.
+ * The operations on files. An operation runs in a file worker: it may block, it has no state between two jobs, and it may be
+ * killed at any time. What it throws becomes a `FileFailure` (errors of the system are translated); its input and output
+ * travel as JSON. To add one, write it in a file of its own and name it here; the service calls it with
+ * `workers.run("name", ...)`, typed by this table. Operations of other rooms are named in `file-worker/main.ts`; see
+ * `operationName`.
  */
 export const FILE_OPERATIONS = {
-  /** Looks whether the root is there, and does nothing. */
+  /** Verifies that the root is there, and does nothing. */
   nothing: ({ walk }: OperationContext): null => {
     walk.assertThere();
     return null;

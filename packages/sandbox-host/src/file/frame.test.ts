@@ -6,7 +6,7 @@ const piece = (text: string): Buffer => encodeFrame({ kind: "piece", about: null
 const texts = (frame: { readonly body: Buffer } | null): string | undefined => frame?.body.toString();
 
 describe("the frames of a stream", () => {
-  it("come one by one, however their bytes are cut", async () => {
+  it("come one by one, at whatever bytes they are cut", async () => {
     const stream = new PassThrough();
     const { next } = createFrameReader(stream);
     const bytes = Buffer.concat([piece("one"), piece("two"), piece("")]);
@@ -16,7 +16,7 @@ describe("the frames of a stream", () => {
     expect(await next()).toBeNull();
   });
 
-  it("carry a text as it is, whatever characters it has", async () => {
+  it("carry a text unchanged, with any characters", async () => {
     const stream = new PassThrough();
     const { next } = createFrameReader(stream);
     const head = { kind: "done", output: { isError: false }, body: "content" } as const;
@@ -25,7 +25,7 @@ describe("the frames of a stream", () => {
     expect([texts(frame), frame?.head]).toEqual(["a\tgrün \u{1f600}\n", head]);
   });
 
-  it("stay with the sender while nobody asks for them", async () => {
+  it("stay with the sender while they are not read", async () => {
     const stream = new PassThrough({ highWaterMark: 1024 });
     const { next } = createFrameReader(stream);
     const first = next();
@@ -36,14 +36,14 @@ describe("the frames of a stream", () => {
     expect(texts(await next())).toBe("two");
   });
 
-  it("are at their end when they are said to be, also for who waits, and where a stream does not end", async () => {
+  it("end when the reading is ended, also for a call that waits, and if the stream does not end", async () => {
     const { next, end } = createFrameReader(new PassThrough());
     const waiting = next();
     end();
     expect([await waiting, await next()]).toEqual([null, null]);
   });
 
-  it("are refused where one is longer than any can be", async () => {
+  it("are refused if one is longer than the limit", async () => {
     const stream = new PassThrough();
     const { next } = createFrameReader(stream);
     stream.write(Buffer.alloc(8, 0xff));

@@ -2,13 +2,13 @@ import { readSync, writeSync } from "node:fs";
 import type { Readable } from "node:stream";
 import type { Admitted, Reason } from "@turnbox/core";
 
-/** What goes between the service and a file worker: a head and bytes, each with its length before it. */
+/** A message between the service and a file worker: a head and bytes, each with its length before it. */
 export interface Frame<Head> {
   readonly head: Head;
   readonly body: Buffer;
 }
 
-/** To a worker: a job, then, where it has a body, the body's pieces and how it ended. */
+/** To a worker: a job; then, if it has a body, the body's pieces and how the body ended. */
 export type ToWorker =
   | {
       readonly kind: "job";
@@ -21,10 +21,10 @@ export type ToWorker =
     }
   | { readonly kind: "data" }
   | { readonly kind: "end" }
-  /** The body breaks off: the operation is undone. */
+  /** The body breaks off; the operation undoes what it began. */
   | { readonly kind: "broken" };
 
-/** From a worker: pieces as they come, each with what the operation says about it, and then how the job ended. */
+/** From a worker: the pieces, each with the operation's description of it, and then how the job ended. */
 export type FromWorker =
   | { readonly kind: "ready" }
   | { readonly kind: "piece"; readonly about: unknown }
@@ -42,12 +42,12 @@ export type FromWorker =
 export const MAX_BODY_BYTES = 8 * 1024 * 1024;
 /** A character of a string takes at most so many bytes. */
 const MAX_CHARACTER_BYTES = 3;
-/** A body that is a text has at most so many. */
+/** The most characters of a body that is a text. */
 export const MAX_TEXT_CHARACTERS = Math.floor(MAX_BODY_BYTES / MAX_CHARACTER_BYTES);
 const MAX_HEAD_BYTES = 32 * 1024 * 1024;
 const LENGTHS_BYTES = 8;
 const NOTHING = Buffer.alloc(0);
-/** More than most frames are long: one read is enough for them. */
+/** Longer than most frames, so that one read is enough for them. */
 const READ_BYTES = 64 * 1024;
 
 export function encodeFrame(head: ToWorker | FromWorker, body: Uint8Array | string = NOTHING): Buffer {
@@ -74,7 +74,7 @@ function parseLengths(bytes: Buffer): { readonly head: number; readonly body: nu
   return { head, body };
 }
 
-/** Bytes as they come, given out in the pieces that are wanted. */
+/** Collects bytes and cuts them into frames. */
 function createInput() {
   let parts: Buffer[] = [];
   let held = 0;
@@ -88,7 +88,7 @@ function createInput() {
       parts.push(bytes);
       held += bytes.length;
     },
-    /** The next frame, or null where it has not come as a whole. */
+    /** The next frame, or null if not all of it has come. */
     frame: <Head>(): Frame<Head> | null => {
       if (held < LENGTHS_BYTES) return null;
       if ((parts[0]?.length ?? 0) < LENGTHS_BYTES) all();
@@ -117,15 +117,15 @@ export function createBlockingReader(descriptor: number): () => Frame<ToWorker> 
       if (frame !== null) return frame;
       const got = readSync(descriptor, buffer, 0, READ_BYTES, null);
       if (got === 0) return null;
-      // The buffer is filled again.
+      // A copy: the buffer is filled again.
       input.add(Buffer.from(buffer.subarray(0, got)));
     }
   };
 }
 
-/** A worker writes one frame at a time, so one is enough for all that fit. */
+/** A worker writes one frame at a time, so one buffer is enough for all frames that fit. */
 const OUTGOING = Buffer.allocUnsafe(READ_BYTES);
-/** Blocks until everything is taken: nothing piles up in the worker. */
+/** Blocks until everything is written: nothing accumulates in the worker. */
 export function writeFrameSync(descriptor: number, head: FromWorker, body: Uint8Array | string = NOTHING): void {
   const text = JSON.stringify(head);
   const mostBytes = LENGTHS_BYTES + (text.length + body.length) * MAX_CHARACTER_BYTES;
@@ -135,22 +135,22 @@ export function writeFrameSync(descriptor: number, head: FromWorker, body: Uint8
 
 /** The frames of a stream, one by one. */
 export interface FrameReader {
-  /** The next frame; what is not asked for stays with the sender. Null at the end. One asks at a time. */
+  /** The next frame; null at the end. What is not read stays with the sender. Only one call at a time. */
   next(): Promise<Frame<FromWorker> | null>;
-  /** Bytes that have come and that nobody has asked for. */
+  /** Bytes that have come and are not read. */
   held(): number;
-  /** This is the end, whatever the stream does: nobody waits for it any more. */
+  /** Ends the reading, whatever the stream does: a call of `next` that waits returns null. */
   end(): void;
 }
 
 export function createFrameReader(stream: Readable): FrameReader {
   const input = createInput();
-  let asked: PromiseWithResolvers<Frame<FromWorker> | null> | undefined;
+  let reading: PromiseWithResolvers<Frame<FromWorker> | null> | undefined;
   let isOver = false;
-  /** Hands over what is asked for, where it is there; says whether somebody still waits. */
-  const give = (): "waits" | "nobody" => {
-    const waiting = asked;
-    if (waiting === undefined) return "nobody";
+  /** Settles a call of `next` if its frame is there; returns whether a call still waits. */
+  const give = (): "waits" | "idle" => {
+    const waiting = reading;
+    if (waiting === undefined) return "idle";
     try {
       const frame = input.frame<FromWorker>();
       if (frame === null && !isOver) return "waits";
@@ -158,26 +158,26 @@ export function createFrameReader(stream: Readable): FrameReader {
     } catch (thrown) {
       waiting.reject(thrown);
     }
-    asked = undefined;
-    return "nobody";
+    reading = undefined;
+    return "idle";
   };
   const end = (): void => {
     isOver = true;
     give();
   };
-  // It flows while somebody waits: asking a stream for what it holds, after it has told of it, takes longer.
+  // The stream flows while a call waits: to read after a `readable` event takes longer.
   stream.on("data", (bytes: Buffer) => {
     input.add(bytes);
-    if (give() === "nobody" && input.held() > 0) stream.pause();
+    if (give() === "idle" && input.held() > 0) stream.pause();
   });
   for (const event of ["end", "close", "error"]) stream.on(event, end);
 
   return {
     next: () => {
-      const asking = Promise.withResolvers<Frame<FromWorker> | null>();
-      asked = asking;
+      const waiting = Promise.withResolvers<Frame<FromWorker> | null>();
+      reading = waiting;
       if (give() === "waits" && stream.isPaused()) stream.resume();
-      return asking.promise;
+      return waiting.promise;
     },
     held: input.held,
     end,

@@ -3,8 +3,8 @@ import type { SessionEvents } from "../session/events.ts";
 import type { Session } from "../session/session.ts";
 
 /**
- * A signal that also aborts with `GENERATION_CHANGED` when another incarnation of the session goes live: a stream on the
- * old files ends with them, and does not keep them from being unmounted. Dispose it at the stream's end.
+ * A signal that also aborts with `GENERATION_CHANGED` when another incarnation of the session goes live, so that a stream of
+ * the old files does not keep them mounted. Dispose it at the stream's end.
  */
 export function generationSignal(
   session: Session,
@@ -29,7 +29,7 @@ export function generationSignal(
     }
   };
   listen().catch((thrown: unknown) => {
-    // Without events a change would go unnoticed: the stream ends now.
+    // Without events a change would not be noticed, so the stream ends now.
     changed.abort(thrown);
   });
   return {

@@ -45,33 +45,33 @@ const reasonOf = (promise: Promise<unknown>): Promise<string> =>
 const framed = (head: unknown): Buffer => encodeFrame(head as FromWorker);
 
 describe("a job on a worker", () => {
-  it("gives a worker that has answered to the next job", async () => {
+  it("releases a worker that has sent its output", async () => {
     const { run, fate } = begin(DONE);
     expect([await run.next(), run.output, fate]).toEqual([null, 1, ["released"]]);
   });
 
   it.each([
     ["garbage", Buffer.from("\u0000\u0000\u0000\u0004\u0000\u0000\u0000\u0000<htm")],
-    ["a frame that is longer than any", Buffer.alloc(64, 0xff)],
+    ["a frame that is longer than the limit", Buffer.alloc(64, 0xff)],
     ["a head that is no object", framed(null)],
     ["a head that is a list", framed([1])],
-    ["a kind that is none", framed({ kind: "toString" })],
-    ["that it is ready", framed({ kind: "ready" })],
-    ["a reason that is none", framed({ kind: "failed", reason: "__proto__x", message: "", metadata: {}, detail: "" })],
+    ["an unknown kind", framed({ kind: "toString" })],
+    ["a second ready frame", framed({ kind: "ready" })],
+    ["an unknown reason", framed({ kind: "failed", reason: "__proto__x", message: "", metadata: {}, detail: "" })],
     ["no reason", framed({ kind: "failed" })],
-  ])("fails alone where its worker sends %s, and ends the worker", async (_, bytes) => {
+  ])("fails alone if its worker sends %s, and ends the worker", async (_, bytes) => {
     const { run, fate } = begin(bytes);
     expect(await reasonOf(run.next())).toBe("INTERNAL");
     expect(fate).toEqual(["discarded"]);
   });
 
-  it.each(["ends", "breaks"] as const)("fails alone where the stream of its worker %s in a frame", async (ending) => {
+  it.each(["ends", "breaks"] as const)("fails alone if the stream of its worker %s in a frame", async (ending) => {
     const { run, fate } = begin(DONE.subarray(0, 10), ending);
     expect(await reasonOf(run.next())).toBe("INTERNAL");
     expect(fate).toEqual(["discarded"]);
   });
 
-  it("does not give a worker on that has sent more than its answer", async () => {
+  it("does not release a worker that has sent more than its output", async () => {
     const { run, fate } = begin(Buffer.concat([DONE, DONE]));
     expect([await run.next(), run.output, fate]).toEqual([null, 1, ["discarded"]]);
   });

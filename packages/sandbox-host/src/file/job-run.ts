@@ -1,4 +1,4 @@
-import { type Deadline, isReason, SandboxError } from "@turnbox/core";
+import { type Deadline, isReason, raceSignal, SandboxError } from "@turnbox/core";
 import type { Frame, FromWorker, ToWorker } from "./frame.ts";
 import type { Lease } from "./lane.ts";
 
@@ -8,184 +8,208 @@ export interface Piece {
   readonly about: unknown;
 }
 
-/** A job on its worker. Disposing one that has not ended kills the worker. */
+/** A job on its worker. To dispose one that has not ended kills the worker. */
 export interface JobRun<Output> extends Disposable {
-  /** The next piece, as slowly as it is asked for; null when the output is there. */
+  /** The next piece; the worker sends no faster than pieces are asked for. Null when the output is there. */
   next(): Promise<Piece | null>;
   /** After `next` was null. */
   readonly output: Output;
 }
 
-/** What the worker is told to undo has so long for it, before it is killed. */
+type JobFrame = Extract<ToWorker, { kind: "job" }>;
+type Done = Extract<FromWorker, { kind: "done" }>;
+type Failed = Extract<FromWorker, { kind: "failed" }>;
+
+interface JobOptions {
+  /** The job disposes it at its end. */
+  readonly deadline: Deadline;
+  readonly body: AsyncIterable<Uint8Array> | undefined;
+}
+
+/** A worker that is to undo what it began has so long before it is killed. */
 const UNDO_MS = 1000;
 
 /**
- * Does a job on a leased worker. The deadline, which ends with the job, ends it at any time, also where nobody asks for the next
- * piece any more; with a body the worker is told first, so that it can take back what it began.
+ * Does a job on a leased worker. The deadline ends the job at any time, also if no further piece is asked for. The worker of
+ * a job with a body first gets the end of the body, so that it can undo what it began.
  */
-export function startJob<Output>(
-  lease: Lease,
-  job: Extract<ToWorker, { kind: "job" }>,
-  { deadline, body }: { readonly deadline: Deadline; readonly body: AsyncIterable<Uint8Array> | undefined },
-): JobRun<Output> {
-  const { worker } = lease;
-  const { signal } = deadline;
-  let isOver = false;
-  let output: { readonly value: Output } | undefined;
-  let bodyFailure: { readonly thrown: unknown } | undefined;
+export function startJob<Output>(lease: Lease, job: JobFrame, options: JobOptions): JobRun<Output> {
+  const run = new RunningJob<Output>(lease, options);
+  run.begin(job);
+  return run;
+}
 
-  const giveBack = (how: "release" | "discard"): void => {
-    deadline[Symbol.dispose]();
-    lease[how]();
-  };
-  const end = (): void => {
-    isOver = true;
-    signal.removeEventListener("abort", onAbort);
-  };
-  const discard = (): void => {
-    end();
-    giveBack("discard");
-  };
-  const onAbort = (): void => {
-    if (isOver) return;
-    if (body === undefined) discard();
-    else
-      AbortSignal.timeout(UNDO_MS).addEventListener(
-        "abort",
-        () => {
-          if (!isOver) discard();
-        },
-        { once: true },
-      );
-  };
-  signal.addEventListener("abort", onAbort, { once: true });
+class RunningJob<Output> implements JobRun<Output> {
+  readonly #lease: Lease;
+  readonly #deadline: Deadline;
+  readonly #body: AsyncIterable<Uint8Array> | undefined;
+  /** When the whole body is sent, or its end; undefined for a job without one. */
+  #bodySent: Promise<void> | undefined;
+  #bodyFailure: { readonly thrown: unknown } | undefined;
+  #output: { readonly value: Output } | undefined;
+  #isOver = false;
 
-  const pump = async (source: AsyncIterable<Uint8Array>): Promise<void> => {
+  constructor(lease: Lease, { deadline, body }: JobOptions) {
+    this.#lease = lease;
+    this.#deadline = deadline;
+    this.#body = body;
+  }
+
+  begin(job: JobFrame): void {
+    const { signal } = this.#deadline;
+    signal.addEventListener("abort", this.#onAbort, { once: true });
+    const sent = this.#lease.worker.send(job);
+    const body = this.#body;
+    if (body !== undefined) this.#bodySent = sent.then(() => this.#sendBody(body));
+    this.#bodySent?.catch(() => undefined);
+    if (signal.aborted) this.#onAbort();
+  }
+
+  async next(): Promise<Piece | null> {
+    if (this.#output !== undefined) return null;
+    if (this.#isOver) throw this.#endFailure();
     try {
-      for await (const piece of abortable(source, signal)) {
-        if (isOver || output !== undefined) break;
+      const frame = await this.#lease.worker.next();
+      if (frame === null) throw this.#endFailure();
+      return this.#take(frame);
+    } catch (thrown) {
+      throw thrown instanceof SandboxError ? thrown : this.#unreadable(thrown);
+    }
+  }
+
+  get output(): Output {
+    if (this.#output === undefined) throw new Error("the job has not ended");
+    return this.#output.value;
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.#isOver) this.#discard();
+  }
+
+  readonly #onAbort = (): void => {
+    if (this.#isOver) return;
+    if (this.#body === undefined) {
+      this.#discard();
+      return;
+    }
+    const kill = (): void => {
+      if (!this.#isOver) this.#discard();
+    };
+    AbortSignal.timeout(UNDO_MS).addEventListener("abort", kill, { once: true });
+  };
+
+  async #sendBody(body: AsyncIterable<Uint8Array>): Promise<void> {
+    const { worker } = this.#lease;
+    try {
+      for await (const piece of untilAborted(body, this.#deadline.signal)) {
+        if (this.#isOver || this.#output !== undefined) break;
         await worker.send({ kind: "data" }, piece);
       }
       await worker.send({ kind: "end" });
     } catch (thrown) {
-      bodyFailure = { thrown };
+      this.#bodyFailure = { thrown };
       await worker.send({ kind: "broken" });
     }
-  };
+  }
 
-  const sent = worker.send(job);
-  const pumped = body === undefined ? undefined : sent.then(() => pump(body));
-  pumped?.catch(() => undefined);
+  /** Null if the frame is the output. */
+  #take({ head, body }: Frame<FromWorker>): Piece | null {
+    switch (head.kind) {
+      case "piece":
+        return { bytes: body, about: head.about };
+      case "done":
+        this.#output = { value: outputOf(head, body) as Output };
+        this.#finish();
+        return null;
+      case "failed":
+        if (!isReason(head.reason)) throw new Error("a file worker failed with an unknown reason");
+        this.#finish();
+        throw this.#failureOf(head);
+      case "ready":
+        throw new Error("a file worker sent a second ready frame");
+      default:
+        throw new Error(`a file worker sent an unknown frame: ${JSON.stringify(head satisfies never)}`);
+    }
+  }
 
   /**
-   * The worker is free when it has heard the end of the body too; what answers has heard all of its job. One that has sent
-   * more than its answer is not: the next job, which may be another session's, would take that for its own.
+   * A worker that has sent its output has read all of its job, and is free once it has got the end of the body as well. One
+   * that has sent more than its output is not: the next job, perhaps of another session, would take that for its own.
    */
-  const finish = (): void => {
-    end();
+  #finish(): void {
+    this.#end();
     const giveFree = (): void => {
-      giveBack(worker.held() === 0 ? "release" : "discard");
+      this.#giveBack(this.#lease.worker.held() === 0 ? "release" : "discard");
     };
-    if (pumped === undefined) {
+    if (this.#bodySent === undefined) {
       giveFree();
       return;
     }
-    pumped.then(giveFree, () => {
-      giveBack("discard");
+    this.#bodySent.then(giveFree, () => {
+      this.#giveBack("discard");
     });
-  };
+  }
 
-  const settle = (frame: Frame<FromWorker> | null): Piece | null => {
-    if (frame === null) {
-      const wasAborted = isOver || signal.aborted;
-      discard();
-      if (wasAborted) throw SandboxError.from(signal.reason ?? new DOMException("disposed", "AbortError"));
-      throw new SandboxError("INTERNAL", "a file worker ended in the middle of its work", {
-        admitted: "unknown",
-        cause: new Error(worker.complaint()),
-      });
-    }
-    const { head } = frame;
-    switch (head.kind) {
-      case "piece":
-        return { bytes: frame.body, about: head.about };
-      case "done":
-        output = { value: outputOf(head, frame.body) as Output };
-        finish();
-        return null;
-      case "failed":
-        if (!isReason(head.reason)) throw new Error("a worker fails for a reason that is none");
-        finish();
-        throw failureOf(head);
-      case "ready":
-        throw new Error("a worker says twice that it is ready");
-      default:
-        throw new Error(`a worker says what it cannot say: ${JSON.stringify(head satisfies never)}`);
-    }
-  };
-  /** A worker that does not keep to what it may say is no use to the next job either. */
-  const nonsense = (cause: unknown): SandboxError => {
-    if (!isOver) discard();
+  /** The worker's process ended, or the job was ended. */
+  #endFailure(): SandboxError {
+    const { signal } = this.#deadline;
+    const wasAborted = this.#isOver || signal.aborted;
+    this.#discard();
+    if (wasAborted) return SandboxError.from(signal.reason ?? new DOMException("disposed", "AbortError"));
+    return new SandboxError("INTERNAL", "a file worker ended in the middle of its work", {
+      admitted: "unknown",
+      cause: new Error(this.#lease.worker.complaint()),
+    });
+  }
+
+  /** A worker that breaks the protocol gets no further job. */
+  #unreadable(cause: unknown): SandboxError {
+    if (!this.#isOver) this.#discard();
     return new SandboxError("INTERNAL", "a file worker gave no answer that can be read", {
       admitted: "unknown",
       cause,
     });
-  };
+  }
 
-  const failureOf = (head: Extract<FromWorker, { kind: "failed" }>): SandboxError => {
+  #failureOf(head: Failed): SandboxError {
     const admitted = head.admitted === null ? {} : { admitted: head.admitted };
-    if (bodyFailure !== undefined) {
-      const cause = SandboxError.from(signal.aborted ? signal.reason : bodyFailure.thrown);
+    if (this.#bodyFailure !== undefined) {
+      const { signal } = this.#deadline;
+      const cause = SandboxError.from(signal.aborted ? signal.reason : this.#bodyFailure.thrown);
       const { reason, message, metadata } = cause;
       return head.admitted === null ? cause : new SandboxError(reason, message, { metadata, cause, ...admitted });
     }
     const { reason, message, metadata, detail } = head;
     const cause = detail === "" ? {} : { cause: new Error(detail) };
     return new SandboxError(reason, message, { metadata, ...admitted, ...cause });
-  };
+  }
 
-  if (signal.aborted) onAbort();
-  return {
-    next: async () => {
-      if (output !== undefined) return null;
-      if (isOver) return settle(null);
-      try {
-        return settle(await worker.next());
-      } catch (thrown) {
-        throw thrown instanceof SandboxError ? thrown : nonsense(thrown);
-      }
-    },
-    get output() {
-      if (output === undefined) throw new Error("the job has not ended");
-      return output.value;
-    },
-    [Symbol.dispose]: () => {
-      if (!isOver) discard();
-    },
-  };
+  #discard(): void {
+    this.#end();
+    this.#giveBack("discard");
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#deadline.signal.removeEventListener("abort", this.#onAbort);
+  }
+
+  #giveBack(how: "release" | "discard"): void {
+    this.#deadline[Symbol.dispose]();
+    this.#lease[how]();
+  }
 }
 
-function outputOf({ output, body }: Extract<FromWorker, { kind: "done" }>, bytes: Buffer): unknown {
+function outputOf({ output, body }: Done, bytes: Buffer): unknown {
   return body === "none" ? output : { ...(output as object), content: bytes.toString("utf8") };
 }
 
-/** The source until it ends or the signal aborts, whatever the source waits for. */
-async function* abortable(source: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+/** The source until it ends or the signal aborts, even while the source is waited for. */
+async function* untilAborted(source: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const parts = source[Symbol.asyncIterator]();
-  const aborted = Promise.withResolvers<never>();
-  aborted.promise.catch(() => undefined);
-  const onAbort = (): void => {
-    aborted.reject(signal.reason as Error);
-  };
-  signal.addEventListener("abort", onAbort, { once: true });
-  if (signal.aborted) onAbort();
-  try {
-    for (;;) {
-      const part = await Promise.race([parts.next(), aborted.promise]);
-      if (part.done === true) return;
-      yield part.value;
-    }
-  } finally {
-    signal.removeEventListener("abort", onAbort);
+  for (;;) {
+    const part = await raceSignal(parts.next(), signal);
+    if (part.done === true) return;
+    yield part.value;
   }
 }

@@ -8,9 +8,9 @@ import type { SessionFiles } from "./session-files.ts";
 import { sentInTime } from "./stall.ts";
 import type { FileJob } from "./workers.ts";
 
-/** What a keyed change is made under. */
+/** The conditions of a keyed change. */
 export interface KeyedChange {
-  /** The caller's name of it, for its scope and for refusals. */
+  /** The name of the caller's method, for the scope of the key and for refusals. */
   readonly operation: string;
   readonly key: string;
   /** The request without its body in a canonical form. */
@@ -19,7 +19,7 @@ export interface KeyedChange {
   readonly signal: AbortSignal;
 }
 
-/** For what may take as long as a client sends. */
+/** An upload takes as long as its client sends. */
 const UPLOAD_MS = 3_600_000;
 
 /** Changes of a session's files, each done once for its key, in the session's gate. */
@@ -60,7 +60,7 @@ export class KeyedChanges {
     );
   }
 
-  /** A change whose body the client streams; with the client it ends. */
+  /** A change whose body the client streams; it ends with the client. */
   async upload<Name extends OperationName>(
     session: Session,
     name: Name,
@@ -75,7 +75,7 @@ export class KeyedChanges {
         const written = session.dirtyFlag.beginWrite();
         using run = await this.#files.stream(session, name, job, call);
         for (let piece = await run.next(); piece !== null; piece = await run.next());
-        // An archive may be empty; a file that is written whole is a new one.
+        // An archive may be empty, while a file that is written whole is always a new one.
         if (name === "writeFile") written();
         return run.output;
       }),

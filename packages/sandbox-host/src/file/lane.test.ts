@@ -1,13 +1,13 @@
 import { describe, expect, it } from "@jest/globals";
 import { SandboxError } from "@turnbox/core";
 import { createManualClock } from "@turnbox/core/testing";
-import { createLane, type LaneLimits } from "./lane.ts";
+import { Lane, type LaneLimits } from "./lane.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 
 interface FakeWorker extends WorkerProcess {
   readonly number: number;
   killed: boolean;
-  /** Lets a killed worker die. */
+  /** Ends a killed worker. */
   die(): void;
 }
 
@@ -38,7 +38,7 @@ function laneOf(limits: Partial<LaneLimits> = {}) {
     return Promise.resolve(worker);
   };
   const all = { warm: 2, usual: limits.max ?? 3, max: 3, maxWaiting: 4, ...limits };
-  return { lane: createLane(start, all, clock), workers, clock };
+  return { lane: new Lane(start, all, clock), workers, clock };
 }
 
 const reasonOf = (promise: Promise<unknown>): Promise<string> =>
@@ -51,7 +51,7 @@ const settled = async (): Promise<void> => {
 };
 
 describe("the workers of a lane", () => {
-  it("are had at once only where one is free, and nobody would be refused", async () => {
+  it("are taken at once only if one is free and no job would be refused", async () => {
     const { lane, workers } = laneOf({ max: 100, warm: 100, maxWaiting: 100 });
     expect(lane.free("a")).toBeUndefined();
     const leases = await Promise.all(Array.from({ length: 65 }, (_, n) => lane.take(String(n), NO_SIGNAL)));
@@ -69,7 +69,7 @@ describe("the workers of a lane", () => {
     expect(lane.stats()).toMatchObject({ idle: 0, left: 0 });
   });
 
-  it("are used again, and only as many as are to be kept warm stay", async () => {
+  it("are used again, and no more stay than are to be kept warm", async () => {
     const { lane, workers } = laneOf({ max: 4 });
     const first = await lane.take("a", NO_SIGNAL);
     first.release();
@@ -80,7 +80,7 @@ describe("the workers of a lane", () => {
     expect(lane.stats()).toMatchObject({ idle: 2, busy: 0, left: 1 });
   });
 
-  it("leave one to the others where one key asks for all", async () => {
+  it("are left for other keys if one key asks for all", async () => {
     const { lane } = laneOf();
     const hungry = Array.from({ length: 4 }, () => lane.take("hungry", NO_SIGNAL));
     await settled();
@@ -93,7 +93,7 @@ describe("the workers of a lane", () => {
     expect(lane.stats()).toMatchObject({ busy: 0, waiting: 0 });
   });
 
-  it("that do not die when they are killed are left behind, counted, and replaced", async () => {
+  it("that do not end when they are killed are counted as left, and replaced", async () => {
     const { lane, workers } = laneOf();
     for (let n = 0; n < 10; n += 1) (await lane.take("a", NO_SIGNAL)).discard();
     expect(workers.every(({ killed }) => killed)).toBe(true);
@@ -105,7 +105,7 @@ describe("the workers of a lane", () => {
     expect(await reasonOf(lane.take("a", NO_SIGNAL))).toBe("STORAGE_UNAVAILABLE");
   });
 
-  it("refuse jobs beyond those that may wait, and forget one whose caller goes", async () => {
+  it("refuse jobs beyond those that may wait, and forget one whose caller leaves", async () => {
     const { lane } = laneOf({ max: 1, maxWaiting: 3 });
     const first = await lane.take("a", NO_SIGNAL);
     const leave = new AbortController();
@@ -117,7 +117,7 @@ describe("the workers of a lane", () => {
     expect(lane.stats()).toMatchObject({ busy: 0, waiting: 0, idle: 1 });
   });
 
-  it("are more than usual only where a job has waited for a moment, which is then of the key that holds least", async () => {
+  it("are more than usual only after a job has waited, and go to the key that holds least", async () => {
     const { lane, workers, clock } = laneOf({ warm: 0, usual: 2, max: 16, maxWaiting: 100 });
     const hungry = Array.from({ length: 9 }, () => lane.take("hungry", NO_SIGNAL));
     await settled();
@@ -136,7 +136,7 @@ describe("the workers of a lane", () => {
     expect(lane.stats()).toMatchObject({ busy: 0, waiting: 0 });
   });
 
-  it("are waited for by each key in its share of the places", async () => {
+  it("are waited for by each key within its share of the queue", async () => {
     const { lane } = laneOf({ max: 2, maxWaiting: 8 });
     const hungry = Array.from({ length: 10 }, () => reasonOf(lane.take("hungry", NO_SIGNAL)));
     await settled();
@@ -146,7 +146,7 @@ describe("the workers of a lane", () => {
     other.release();
   });
 
-  it("end with the lane, and nobody waits on", async () => {
+  it("end with the lane, and so do the jobs that wait", async () => {
     const { lane, workers } = laneOf({ max: 1 });
     await lane.take("a", NO_SIGNAL);
     const waiting = reasonOf(lane.take("a", NO_SIGNAL));

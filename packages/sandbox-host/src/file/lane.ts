@@ -1,4 +1,4 @@
-import { type Clock, SandboxError, setAlarm, systemClock } from "@turnbox/core";
+import { type Call, type Clock, raceTime, SandboxError, setAlarm, systemClock } from "@turnbox/core";
 import { FairQueue } from "../share/fair-queue.ts";
 import { Shares } from "../share/shares.ts";
 import type { WorkerProcess } from "./worker-process.ts";
@@ -7,19 +7,19 @@ import type { WorkerProcess } from "./worker-process.ts";
 export interface LaneLimits {
   /** Idle workers that are kept for the next job. */
   readonly warm: number;
-  /** As many are started as soon as they are wanted; a job has to wait a moment before there are more. */
+  /** Up to this number, workers are started as soon as they are wanted; beyond it, only after a job has waited for `PATIENCE_MS`. */
   readonly usual: number;
   readonly max: number;
   /** Jobs that wait for a worker; more are refused. */
   readonly maxWaiting: number;
 }
 
-/** A worker for one job. Exactly one of the two ends it; a second call does nothing. */
+/** A worker for one job. Exactly one of the two methods ends it; a second call does nothing. */
 export interface Lease {
   readonly worker: WorkerProcess;
   /** The worker is free for the next job. */
   release(): void;
-  /** The worker is killed, and not waited for. */
+  /** The worker is killed; its end is not waited for. */
   discard(): void;
 }
 
@@ -27,96 +27,165 @@ export interface LaneStats {
   readonly idle: number;
   readonly busy: number;
   readonly waiting: number;
-  /** Workers that were killed and are not gone yet. */
+  /** Workers that were killed and have not ended. */
   readonly left: number;
 }
 
-/**
- * The workers of one kind of work. `shareKey` says for whom a job is: the keys share workers and places to wait by the rule
- * of `Shares`, and the key that holds least goes first, so one whose files hang or that asks for too much leaves enough to
- * the others. A killed worker that does not die is left behind and counted; its place is free.
- */
-export interface Lane extends AsyncDisposable {
-  /** A worker that is free now. None where `take` would refuse. */
-  free(shareKey: string): Lease | undefined;
-  /** Waits for a worker. `OVERLOADED` where too many wait, `STORAGE_UNAVAILABLE` where too many were left behind. */
-  take(shareKey: string, call: { readonly signal: AbortSignal }): Promise<Lease>;
-  stats(): LaneStats;
-}
-
-interface Waiter {
-  readonly resolve: (lease: Lease) => void;
-  readonly reject: (thrown: unknown) => void;
-}
+type Waiter = PromiseWithResolvers<Lease>;
 
 const MAX_LEFT = 64;
-/** Starting one takes the machine more than most jobs: a worker that becomes free meanwhile serves the next as well. */
+/** To start a worker costs more than most jobs, and a worker that becomes free meanwhile takes the next job as well. */
 const MAX_STARTING = 2;
-/** How long a job waits before the usual workers are taken to be held up by others. */
+/** How long a job waits before more than the usual workers are started. */
 const PATIENCE_MS = 100;
-/** A worker is replaced after so many jobs, whatever it may have piled up. */
+/** A worker is replaced after this many jobs, so that whatever it accumulates is bounded. */
 const MAX_JOBS = 10_000;
+/** A stop of the service waits so long for the end of a worker: one that hangs in the storage may never end. */
+const END_MS = 1000;
 
-export function createLane(start: () => Promise<WorkerProcess>, limits: LaneLimits, clock: Clock = systemClock): Lane {
-  const idle: WorkerProcess[] = [];
-  const waiting = new FairQueue<Waiter>();
-  const shares = new Shares(limits.max);
-  const jobsOf = new WeakMap<WorkerProcess, number>();
-  const left = new Set<WorkerProcess>();
-  const busy = new Set<WorkerProcess>();
-  let starting = 0;
-  let isClosed = false;
-  let turnOff: (() => void) | undefined;
-  /** Workers and places to wait, together: a key that waits for all it can leaves room for others that come to wait. */
-  const mayWait = (key: string): boolean =>
-    shares.hasRoom(key, { own: waiting.sizeOf(key), all: waiting.size - limits.maxWaiting });
+/**
+ * The workers of one kind of work. `shareKey` says for which session a job is: the keys share workers and the queue by the
+ * rule of `Shares`, and the key that holds least is next, so a key whose files hang or that asks for too much leaves enough
+ * to the others. A killed worker that does not end is counted as left; it is no longer one of the `max`.
+ */
+export class Lane implements AsyncDisposable {
+  readonly #start: () => Promise<WorkerProcess>;
+  readonly #limits: LaneLimits;
+  readonly #clock: Clock;
+  readonly #shares: Shares;
+  readonly #waiting = new FairQueue<Waiter>();
+  readonly #idle: WorkerProcess[] = [];
+  readonly #busy = new Set<WorkerProcess>();
+  readonly #left = new Set<WorkerProcess>();
+  readonly #jobsOf = new WeakMap<WorkerProcess, number>();
+  #starting = 0;
+  #isClosed = false;
+  /** Turns off the alarm after which more than the usual workers are started. */
+  #turnOff: (() => void) | undefined;
 
-  const discard = (worker: WorkerProcess): void => {
-    left.add(worker);
-    worker.gone.finally(() => left.delete(worker)).catch(() => undefined);
-    worker.kill();
+  /** `clock`: default is the system's. */
+  constructor(start: () => Promise<WorkerProcess>, limits: LaneLimits, clock: Clock = systemClock) {
+    this.#start = start;
+    this.#limits = limits;
+    this.#clock = clock;
+    this.#shares = new Shares(limits.max);
+  }
+
+  /** A worker that is free now; undefined if there is none, and if `take` would refuse. */
+  free(shareKey: string): Lease | undefined {
+    const isOpen = !this.#isClosed && this.#left.size < MAX_LEFT && this.#waiting.size === 0;
+    const worker = isOpen && this.#shares.hasRoom(shareKey) ? this.#idle.pop() : undefined;
+    return worker === undefined ? undefined : this.#leaseOf(worker, shareKey);
+  }
+
+  /** Waits for a worker. `OVERLOADED` if too many jobs wait, `STORAGE_UNAVAILABLE` if too many killed workers are left. */
+  async take(shareKey: string, { signal }: Call): Promise<Lease> {
+    signal.throwIfAborted();
+    if (this.#isClosed) throw stopping();
+    if (!this.#mayWait(shareKey)) throw new SandboxError("OVERLOADED", "too many file operations wait");
+    if (this.#left.size >= MAX_LEFT) {
+      throw new SandboxError("STORAGE_UNAVAILABLE", "too many file operations hang", { admitted: "no" });
+    }
+    return this.free(shareKey) ?? (await this.#wait(shareKey, signal));
+  }
+
+  stats(): LaneStats {
+    return { idle: this.#idle.length, busy: this.#busy.size, waiting: this.#waiting.size, left: this.#left.size };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
+    this.#turnOff?.();
+    for (const waiter of this.#waiting.drain()) waiter.reject(stopping());
+    const all = [...this.#idle.splice(0), ...this.#busy];
+    for (const worker of all) worker.kill();
+    const limit = { clock: this.#clock, atMostMs: END_MS };
+    await Promise.all([...all, ...this.#left].map((worker) => raceTime(worker.gone, limit)));
+  }
+
+  /** Counts workers and the queue together: a key that waits for all it may have leaves room in the queue to the others. */
+  #mayWait(key: string): boolean {
+    const { size } = this.#waiting;
+    return this.#shares.hasRoom(key, { own: this.#waiting.sizeOf(key), all: size - this.#limits.maxWaiting });
+  }
+
+  async #wait(key: string, signal: AbortSignal): Promise<Lease> {
+    const waiter: Waiter = Promise.withResolvers();
+    const onAbort = (): void => {
+      this.#waiting.remove(key, waiter);
+      waiter.reject(signal.reason);
+    };
+    this.#waiting.push(key, waiter);
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      this.#dispatch();
+      return await waiter.promise;
+    } catch (thrown) {
+      throw SandboxError.from(thrown);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  /** Gives idle workers to the jobs that wait, and starts workers for those that are left. */
+  #dispatch(): void {
+    while (!this.#isClosed) {
+      const key = this.#waiting.nextKey(this.#shares);
+      if (key === undefined) return;
+      const worker = this.#idle.pop();
+      if (worker === undefined) {
+        this.#startUpTo(this.#limits.usual);
+        if (this.#starting === 0) this.#turnOff ??= setAlarm(this.#clock, PATIENCE_MS, this.#startMore);
+        return;
+      }
+      this.#waiting.shift(key)?.resolve(this.#leaseOf(worker, key));
+    }
+  }
+
+  readonly #startMore = (): void => {
+    this.#turnOff = undefined;
+    const isWanted = this.#idle.length === 0 && this.#waiting.nextKey(this.#shares) !== undefined;
+    if (!this.#isClosed && isWanted) this.#startUpTo(this.#limits.max);
   };
 
-  const startOne = (): void => {
-    starting += 1;
-    start().then(
+  #startUpTo(count: number): void {
+    const wanted = Math.min(this.#waiting.size, count - this.#busy.size, MAX_STARTING);
+    while (this.#starting < wanted) this.#startOne();
+  }
+
+  #startOne(): void {
+    this.#starting += 1;
+    this.#start().then(
       (worker) => {
-        starting -= 1;
-        if (isClosed) discard(worker);
-        else idle.push(worker);
+        this.#starting -= 1;
+        if (this.#isClosed) this.#discard(worker);
+        else this.#idle.push(worker);
         const forget = (): void => {
-          const at = idle.indexOf(worker);
-          if (at >= 0) idle.splice(at, 1);
+          const at = this.#idle.indexOf(worker);
+          if (at >= 0) this.#idle.splice(at, 1);
         };
         worker.gone.then(forget, forget);
-        dispatch();
+        this.#dispatch();
       },
       (thrown: unknown) => {
-        starting -= 1;
-        const key = waiting.nextKey(shares);
+        this.#starting -= 1;
+        const key = this.#waiting.nextKey(this.#shares);
         if (key === undefined) return;
-        waiting.shift(key)?.reject(thrown);
-        dispatch();
+        this.#waiting.shift(key)?.reject(thrown);
+        this.#dispatch();
       },
     );
-  };
+  }
 
-  const leaseOf = (worker: WorkerProcess, key: string): Lease => {
+  #leaseOf(worker: WorkerProcess, key: string): Lease {
+    this.#busy.add(worker);
+    this.#shares.take(key);
     let isOver = false;
     const end = (keep: boolean): void => {
       if (isOver) return;
       isOver = true;
-      busy.delete(worker);
-      shares.leave(key);
-      const jobs = (jobsOf.get(worker) ?? 0) + 1;
-      jobsOf.set(worker, jobs);
-      const isWanted = waiting.size > 0 || idle.length < limits.warm;
-      if (keep && isWanted && jobs < MAX_JOBS && !isClosed) idle.push(worker);
-      else discard(worker);
-      dispatch();
+      this.#giveBack(worker, key, keep);
     };
-    busy.add(worker);
-    shares.take(key);
     return {
       worker,
       release: () => {
@@ -126,93 +195,26 @@ export function createLane(start: () => Promise<WorkerProcess>, limits: LaneLimi
         end(false);
       },
     };
-  };
+  }
 
-  const dispatch = (): void => {
-    while (!isClosed) {
-      const key = waiting.nextKey(shares);
-      if (key === undefined) return;
-      const worker = idle.pop();
-      if (worker === undefined) {
-        startUpTo(limits.usual);
-        if (starting === 0) turnOff ??= setAlarm(clock, PATIENCE_MS, startMore);
-        return;
-      }
-      waiting.shift(key)?.resolve(leaseOf(worker, key));
-    }
-  };
-  const startUpTo = (count: number): void => {
-    const wanted = Math.min(waiting.size, count - busy.size, MAX_STARTING);
-    while (starting < wanted) startOne();
-  };
-  const startMore = (): void => {
-    turnOff = undefined;
-    if (!isClosed && idle.length === 0 && waiting.nextKey(shares) !== undefined) startUpTo(limits.max);
-  };
+  #giveBack(worker: WorkerProcess, key: string, keep: boolean): void {
+    this.#busy.delete(worker);
+    this.#shares.leave(key);
+    const jobs = (this.#jobsOf.get(worker) ?? 0) + 1;
+    this.#jobsOf.set(worker, jobs);
+    const isWanted = this.#waiting.size > 0 || this.#idle.length < this.#limits.warm;
+    if (keep && isWanted && jobs < MAX_JOBS && !this.#isClosed) this.#idle.push(worker);
+    else this.#discard(worker);
+    this.#dispatch();
+  }
 
-  const free = (key: string): Lease | undefined => {
-    const isOpen = !isClosed && left.size < MAX_LEFT && waiting.size === 0;
-    const worker = isOpen && shares.hasRoom(key) ? idle.pop() : undefined;
-    return worker === undefined ? undefined : leaseOf(worker, key);
-  };
-
-  return {
-    free,
-    take: async (shareKey, { signal }) => {
-      signal.throwIfAborted();
-      if (isClosed) throw new SandboxError("SHUTTING_DOWN", "the host is stopping");
-      if (!mayWait(shareKey)) throw new SandboxError("OVERLOADED", "too many file operations wait");
-      if (left.size >= MAX_LEFT) {
-        throw new SandboxError("STORAGE_UNAVAILABLE", "too many file operations hang", { admitted: "no" });
-      }
-      const found = free(shareKey);
-      if (found !== undefined) return found;
-      return await new Promise<Lease>((resolve, reject) => {
-        const onAbort = (): void => {
-          waiting.remove(shareKey, waiter);
-          reject(SandboxError.from(signal.reason));
-        };
-        const waiter: Waiter = {
-          resolve: (lease) => {
-            signal.removeEventListener("abort", onAbort);
-            resolve(lease);
-          },
-          reject: (thrown) => {
-            signal.removeEventListener("abort", onAbort);
-            reject(SandboxError.from(thrown));
-          },
-        };
-        waiting.push(shareKey, waiter);
-        signal.addEventListener("abort", onAbort, { once: true });
-        dispatch();
-      });
-    },
-    stats: () => ({ idle: idle.length, busy: busy.size, waiting: waiting.size, left: left.size }),
-    [Symbol.asyncDispose]: async () => {
-      isClosed = true;
-      const stopped = new SandboxError("SHUTTING_DOWN", "the host is stopping");
-      turnOff?.();
-      for (const waiter of waiting.drain()) waiter.reject(stopped);
-      const all = [...idle.splice(0), ...busy];
-      for (const worker of all) worker.kill();
-      await Promise.all([...all, ...left].map((worker) => atMostASecond(worker.gone)));
-    },
-  };
+  #discard(worker: WorkerProcess): void {
+    this.#left.add(worker);
+    worker.gone.finally(() => this.#left.delete(worker)).catch(() => undefined);
+    worker.kill();
+  }
 }
 
-/** One that hangs in the storage is not waited for. */
-async function atMostASecond(gone: Promise<unknown>): Promise<void> {
-  const limit = AbortSignal.timeout(1000);
-  await Promise.race([
-    gone,
-    new Promise<void>((resolve) => {
-      limit.addEventListener(
-        "abort",
-        () => {
-          resolve();
-        },
-        { once: true },
-      );
-    }),
-  ]);
+function stopping(): SandboxError {
+  return new SandboxError("SHUTTING_DOWN", "the host is stopping");
 }

@@ -10,18 +10,18 @@ export interface OpenFile {
   readonly stats: Stats;
 }
 
-/** One that its holder closes. */
+/** A file that its holder closes. */
 export interface OwnedFile extends OpenFile, Disposable {}
 
-/** Not in node's constants: a descriptor that only marks a place. */
+/** Not in node's constants: a descriptor that only names a directory. */
 const O_PATH = 0o10000000;
 export const ENTER = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-/** Opening a FIFO does not wait, a link is not followed. */
+/** To open a FIFO does not block; a link is not followed. */
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
-/** The sandbox makes these itself; what the session's files have there is not what is seen inside. */
+/** The sandbox mounts these itself: inside, the session's files at these paths are not visible. */
 export const NOT_FILES: ReadonlySet<BytePath> = new Set(["proc", "sys", "dev"]);
 
-/** A regular file at a path of this machine that ends in a name of a held directory. */
+/** Opens a regular file at a path of this machine that ends in a name of a held directory. */
 export function openRegular(at: Buffer, path: BytePath): OwnedFile {
   const descriptor = openSync(at, READ);
   const release = closing(descriptor);
@@ -36,12 +36,12 @@ export function openRegular(at: Buffer, path: BytePath): OwnedFile {
   }
 }
 
-/** What node:fs is given for a name in a directory. */
+/** The argument of node:fs for a name in a directory. */
 export function bytePath(directory: BytePath, name: BytePath): Buffer {
   return Buffer.from(`${directory}/${name}`, "latin1");
 }
 
-/** Closes it, once. */
+/** Returns what closes the descriptor; a second call does nothing. */
 export function closing(descriptor: number): () => void {
   let isOpen = true;
   return () => {

@@ -1,14 +1,14 @@
 import type { Walk } from "./walk.ts";
 
-/** What a file worker does at one time for the service; see `file-operations.ts`. */
+/** A piece of work that a file worker does for the service; see `file-operations.ts`. */
 export type Operation<Input, Output> = (context: OperationContext, input: Input) => Output | Promise<Output>;
 
 export interface OperationContext {
-  /** On the session's root; everything it opened is closed after the job. */
+  /** Starts at the session's root. Everything that it opened is closed after the job. */
   readonly walk: Walk;
-  /** Sends bytes (at most `MAX_BODY_BYTES`) ahead of the output, with what is to be said about them. Waits for the reader. */
+  /** Sends bytes (at most `MAX_BODY_BYTES`) ahead of the output, with a description of them. Blocks until they are taken. */
   send(bytes: Uint8Array, about?: unknown): void;
-  /** The bytes that come with the job, as they come. Throws `CANCELLED` where they break off. */
+  /** The bytes of the job's body. Blocks for the next ones; throws `CANCELLED` if they break off. */
   body(): Iterable<Buffer>;
 }
 

@@ -7,7 +7,7 @@ export type BytePath = string;
 export const MAX_PATH_BYTES = 4096;
 export const MAX_NAME_BYTES = 255;
 
-/** The components of a path of a request, from the root. Dots are left in it: only the walk knows where they lead. */
+/** The components of a path of a request, from the root. `..` is left in it: only the walk can resolve it. */
 export function parsePath(field: string, path: string): readonly BytePath[] {
   if (path === "") throw invalidField(field, "must not be empty");
   if (!path.isWellFormed()) throw invalidField(field, "must be Unicode");
@@ -32,8 +32,8 @@ export function toBytes(text: string): BytePath {
 
 const IS_ASCII = /^[\x20-\x7e]*$/;
 
-/** A byte string as people see it. */
+/** A byte string as text. */
 export function toText(bytes: BytePath): string {
-  // Most names are the same either way.
+  // Most names are ASCII, which is the same in both.
   return IS_ASCII.test(bytes) ? bytes : Buffer.from(bytes, "latin1").toString("utf8");
 }

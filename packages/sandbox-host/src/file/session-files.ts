@@ -1,16 +1,15 @@
-import { hasReason, type SandboxError } from "@turnbox/core";
+import { type Call, hasReason, type SandboxError } from "@turnbox/core";
 import { type Session, shareKeyOf } from "../session/session.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { OperationName, OutputOf } from "./file-operations.ts";
 import type { JobRun } from "./job-run.ts";
 import type { FileJob, FileWorkers } from "./workers.ts";
 
-type Call = { readonly signal: AbortSignal };
 type Job<Name extends OperationName> = Omit<FileJob<Name>, "root" | "shareKey" | "device">;
 
 /**
- * Operations on the files of a session: finds where its head is mounted, mounts it where it is not. Callers that change
- * files hold a place in the session's gate.
+ * Operations on the files of a session: finds the mount of its head, and mounts it if there is none. A caller that changes
+ * files has entered the session's gate.
  *
  *     const result = await files.run(session, "read_file", { input }, { signal });
  */
@@ -25,7 +24,7 @@ export interface SessionFiles {
   ): Promise<JobRun<OutputOf<Name>>>;
 }
 
-/** Where a head is mounted, and the filesystem that is there while it is. */
+/** The directory that a head is mounted at, and the filesystem that is there while it is mounted. */
 interface Root {
   readonly generation: number;
   readonly path: string;
@@ -45,7 +44,7 @@ export function createSessionFiles(deps: { readonly storage: Storage; readonly w
     return root;
   };
 
-  /** What was found once holds until a worker says that it does not, so that most calls need no word with the storage. */
+  /** A root is used until a worker reports that it is lost, so most calls do not involve the storage. */
   const rootOf = async (session: Session, call: Call): Promise<Root> => {
     const known = roots.get(session);
     return known?.generation === session.head.generation ? known : await mount(session, call);
@@ -58,7 +57,7 @@ export function createSessionFiles(deps: { readonly storage: Storage; readonly w
     return root;
   };
 
-  /** A root that is lost is so before anything was done: the second attempt is the first that does something. */
+  /** A worker finds a lost root before it does anything, so the work is done once even if it is tried twice. */
   const mounted = async <Result>(session: Session, call: Call, work: () => Promise<Result>): Promise<Result> => {
     try {
       return await work();
@@ -77,7 +76,7 @@ export function createSessionFiles(deps: { readonly storage: Storage; readonly w
         ),
       ),
     stream: async (session, name, job, call) => {
-      // A body can be sent once only, so the root is looked at first.
+      // A body can be sent once only, so the root is verified first.
       const { path: root, device } = await mounted(session, call, () => verified(session, call));
       return await workers.stream(name, { ...job, root, shareKey: shareKeyOf(session), device }, call);
     },

@@ -21,7 +21,7 @@ function runOf(pieces: number) {
 const reasonOf = (thrown: unknown): string => SandboxError.from(thrown).reason;
 
 describe("a stream from a worker", () => {
-  it("gives the worker back when its reader takes nothing for a minute, and fails when it asks again", async () => {
+  it("gives the worker back when its reader takes nothing for a minute, and fails the reader's next call", async () => {
     const clock = createManualClock();
     const { run, state } = runOf(3);
     const pieces = askedInTime(run, clock);
@@ -35,7 +35,7 @@ describe("a stream from a worker", () => {
     expect(await pieces.next().catch(reasonOf)).toBe("STREAM_STALLED");
   });
 
-  it("ends as the run does, and leaves no alarm", async () => {
+  it("ends with the run, and leaves no alarm", async () => {
     const clock = createManualClock();
     const { run, state } = runOf(2);
     let count = 0;
@@ -47,7 +47,7 @@ describe("a stream from a worker", () => {
 });
 
 describe("a body for a worker", () => {
-  it("fails when its sender sends nothing for a minute, however long the worker takes", async () => {
+  it("fails when its sender sends nothing for a minute, but not when the worker takes longer", async () => {
     const clock = createManualClock();
     const stuck = new Promise<never>(() => undefined);
     async function* body() {

@@ -1,13 +1,13 @@
 import { type Clock, SandboxError, setAlarm } from "@turnbox/core";
 import type { JobRun, Piece } from "./job-run.ts";
 
-/** How long the other side of a stream may do nothing before the worker is given to others. */
+/** How long the other side of a stream may do nothing before the worker is taken from it. */
 export const STALL_MS = 60_000;
 const RETRY_AFTER_MS = 100;
 
 /**
- * The pieces of a run, for a reader that asks for the next one within a minute. From one that does not the worker is taken
- * back at once, and what it asks for then fails with `STREAM_STALLED`.
+ * The pieces of a run, for a reader that takes the next one within a minute. If it does not, the run ends at once and the
+ * next piece fails with `STREAM_STALLED`.
  */
 export async function* askedInTime(run: JobRun<unknown>, clock: Clock): AsyncGenerator<Piece> {
   const reader = { isStalled: false };

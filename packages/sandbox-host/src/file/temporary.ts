@@ -5,18 +5,18 @@ import { namesIn } from "./names.ts";
 import type { BytePath } from "./path.ts";
 import type { Directory } from "./walk.ts";
 
-/** The maker's process and when it began, then chance. */
+/** The process that made it and when that began, then random digits. */
 const NAME = /^\.turnbox-([0-9a-f]{8})([0-9a-f]{8})[0-9a-f]{8}\.tmp$/;
 /** Names that are looked at for each write. */
 const MAX_LOOKS = 1024;
 const OWN_START = startOf(process.pid);
 
-/** A name in a target's directory that nobody else uses. It says which process made it. */
+/** A name in a target's directory that is used for nothing else. It contains which process made it. */
 export function newTemporaryName(): BytePath {
   return `.turnbox-${toHex(process.pid)}${OWN_START ?? toHex(0)}${randomBytes(4).toString("hex")}.tmp`;
 }
 
-/** Whether a name is one of ours, which nobody is told of. */
+/** Whether a name is one of ours; these are not reported to callers. */
 export function isTemporaryName(name: string): boolean {
   return NAME.test(name);
 }
@@ -38,11 +38,11 @@ function isLeft(directory: Directory, name: BytePath): boolean {
   if (statsIn(directory, name)?.isFile() !== true) return false;
   const [, pid = "", start] = NAME.exec(name) ?? [];
   const maker = Number.parseInt(pid, 16);
-  // A worker writes one file at a time, so what it left itself is of an earlier job.
+  // A worker writes one file at a time, so a file of its own that is still there is left from an earlier job.
   return maker === process.pid || startOf(maker) !== start;
 }
 
-/** When a process began, in the system's ticks since it booted; undefined where there is none of that number. */
+/** When a process began, in the system's ticks since it booted; undefined if there is no process of that number. */
 function startOf(pid: number): string | undefined {
   try {
     // The name of the program is in brackets, whatever it has in it.
@@ -59,11 +59,11 @@ function toHex(value: number): string {
   return (value % 2 ** 32).toString(16).padStart(8, "0");
 }
 
-/** What cannot go, or is gone, is no reason to refuse a write. */
+/** A file that cannot be removed is no reason to refuse a write. */
 export function unlinkIfThere(at: Buffer): void {
   try {
     unlinkSync(at);
   } catch {
-    // It is gone, or cannot go; what led here matters more.
+    // It is gone or cannot be removed; the caller's own failure matters more.
   }
 }

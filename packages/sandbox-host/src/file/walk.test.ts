@@ -7,13 +7,13 @@ import { FileFailure } from "./failure.ts";
 import { createWalk, type Walk } from "./walk.ts";
 import { makeParents, writeWhole } from "./write-whole.ts";
 
-/** `outside` is what nobody may get to; `root` is the session's. */
+/** No walk may lead to `outside`; `root` is the session's. */
 let base: string;
 let root: string;
 let walk: Walk;
 
 beforeEach(() => {
-  // Not wherever files are kept for a while: below /dev a way out would be refused for another reason.
+  // Not in a temporary directory below /dev: there a way out would be refused for another reason.
   base = mkdtempSync("/tmp/turnbox-walk-");
   root = join(base, "root");
   mkdirSync(join(root, "workspace/dir"), { recursive: true });
@@ -36,8 +36,8 @@ function read(path: string): string {
 }
 
 function write(path: string, text: string): void {
-  using place = walk.find(path);
-  writeWhole(place, [Buffer.from(text)]);
+  using target = walk.find(path);
+  writeWhole(target, [Buffer.from(text)]);
 }
 
 function reasonOf(work: () => unknown): string {
@@ -58,7 +58,7 @@ describe("the walk through a session's files (D16)", () => {
     );
   });
 
-  it("resolves a leaf link inside the root, wherever it says it leads (attack 1)", () => {
+  it("resolves a leaf link inside the root, also if its target is outside (attack 1)", () => {
     symlinkSync(join(base, "outside/canary"), join(root, "workspace/absolute"));
     symlinkSync("../../outside/canary", join(root, "workspace/relative"));
     symlinkSync("/etc/hosts", join(root, "workspace/legal"));
@@ -109,7 +109,7 @@ describe("the walk through a session's files (D16)", () => {
     expect(reasonOf(() => walk.find(path))).toBe("INVALID_ARGUMENT");
   });
 
-  it("keeps off /proc, /sys and /dev, also through links (attack 6)", () => {
+  it("refuses /proc, /sys and /dev, also through links (attack 6)", () => {
     mkdirSync(join(root, "proc"));
     writeFileSync(join(root, "proc/x"), "x");
     symlinkSync("/proc", join(root, "workspace/p"));
@@ -140,7 +140,7 @@ describe("the walk through a session's files (D16)", () => {
     expect(reasonOf(() => read("loop"))).toBe("PATH_REFUSED");
   });
 
-  it("neither waits for a FIFO nor opens what is no regular file (attacks 7 and 8)", async () => {
+  it("neither blocks on a FIFO nor opens what is no regular file (attacks 7 and 8)", async () => {
     execFileSync("mkfifo", [join(root, "workspace/fifo")]);
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(join(root, "workspace/socket"), resolve));
@@ -159,13 +159,13 @@ describe("the walk through a session's files (D16)", () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  it("takes a dangling link for the place that it leads to", () => {
+  it("resolves a dangling link to its target", () => {
     symlinkSync("dir/made-by-link", join(root, "workspace/dangling"));
     write("dangling", "through");
     expect(readFileSync(join(root, "workspace/dir/made-by-link"), "utf8")).toBe("through");
   });
 
-  it("closes everything that it opened, whatever happens", () => {
+  it("closes everything that it opened, also after failures", () => {
     symlinkSync("loop", join(root, "workspace/loop"));
     walk.directory("dir")[Symbol.dispose]();
     const before = openDescriptors();
@@ -177,7 +177,7 @@ describe("the walk through a session's files (D16)", () => {
     expect(openDescriptors()).toBe(before);
   });
 
-  it("refuses a root whose filesystem is another one than it was", () => {
+  it("refuses a root that is on another filesystem than expected", () => {
     using same = createWalk(root, { device: walk.device });
     using other = createWalk(root, { device: walk.device + 1 });
     const before = openDescriptors();
@@ -191,7 +191,7 @@ describe("the walk through a session's files (D16)", () => {
     expect(readFileSync(same.open("dir/legal").descriptor, "utf8")).toBe("legal");
   });
 
-  it("says that the root is not there, not the file, where a head was unmounted", () => {
+  it("reports that the root is not there, not the file, if a head was unmounted", () => {
     using gone = createWalk(join(base, "unmounted"));
     expect(reasonOf(() => gone.open("dir/legal"))).toBe("STORAGE_UNAVAILABLE");
     using empty = createWalk(join(base, "outside"), { device: walk.device + 1 });
@@ -208,7 +208,7 @@ describe("the walk through a session's files (D16)", () => {
 });
 
 describe("writing a file whole", () => {
-  it("keeps permissions of the file that is there, but no set-user bits (attack 11)", () => {
+  it("keeps the permissions of an existing file, but no set-user bits (attack 11)", () => {
     const path = join(root, "workspace/program");
     writeFileSync(path, "old", { mode: 0o755 });
     execFileSync("chmod", ["4750", path]);
@@ -217,13 +217,13 @@ describe("writing a file whole", () => {
     expect(readdirSync(join(root, "workspace")).sort()).toEqual(["dir", "program"]);
   });
 
-  it("leaves the old content and nothing else where the new one breaks off", () => {
+  it("leaves the old content and nothing else if the new one breaks off", () => {
     function* breaking(): Generator<Buffer> {
       yield Buffer.from("half");
       throw new FileFailure("CANCELLED", "gone");
     }
-    using place = walk.find("dir/legal");
-    expect(() => writeWhole(place, breaking())).toThrow("gone");
+    using target = walk.find("dir/legal");
+    expect(() => writeWhole(target, breaking())).toThrow("gone");
     expect(readFileSync(join(root, "workspace/dir/legal"), "utf8")).toBe("legal");
     expect(readdirSync(join(root, "workspace/dir"))).toEqual(["legal"]);
   });

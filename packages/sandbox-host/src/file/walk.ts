@@ -4,25 +4,25 @@ import { bytePath, closing, ENTER, NOT_FILES, type OpenFile, openRegular, type O
 import { type BytePath, componentsOf, parsePath } from "./path.ts";
 
 /**
- * A walk through the files of a session that nobody inside can lead out of it, whatever is renamed or linked meanwhile.
+ * A walk through the files of a session. Nothing inside can lead it out of them, whatever is renamed or linked meanwhile.
  *
  * Each directory on the way is held open and entered from the held one above it, by `/proc/self/fd/<n>/<name>` without
- * following links. A link is read where it is and walked by the walk itself: absolute means from the session's root, `..`
- * never leads above it, at most 40 are followed. What a walk ends in is a held directory and a name in it, and every
- * operation goes through the two. It blocks, so it is for file workers only.
+ * following links. A link is read in its held directory and followed by the walk itself: absolute means from the session's
+ * root, `..` never leads above it, at most 40 links are followed. A walk ends in a held directory and a name in it, and
+ * every operation goes through the two. A walk blocks, so it is for file workers only.
  *
  * Names and inner paths are byte strings (one character per byte), as names need not be UTF-8.
  */
 export interface Walk extends Disposable {
   /** The filesystem that the root is on. */
   readonly device: number;
-  /** Throws where the root is not there. Whoever looks for a file in it is told as well. */
+  /** Throws if the root is not there, as every search for a file in it does. */
   assertThere(): void;
   /**
-   * The directory and the name that a path ends in; the name may not exist. `leaf` says what happens to a link at the
-   * end: `follow` (default) or `keep`. `field` names the path's field in refusals; default "path".
+   * The directory and the name that a path ends in; the name may not exist. `leaf` decides about a link at
+   * the end: `follow` (default) or `keep`. `field` names the path's field in refusals; default "path".
    */
-  find(path: string, options?: FindOptions): Place;
+  find(path: string, options?: FindOptions): Target;
   /** A directory, with links followed. */
   directory(path: string, options?: { readonly field?: string }): Directory;
   /** A regular file for reading, with links followed. It is the walk's, and closed with it. */
@@ -34,47 +34,48 @@ export interface FindOptions {
   readonly leaf?: "follow" | "keep";
 }
 
-/** Disposing it closes the directory. */
-export interface Place extends Disposable {
+/** What a path ends in: a held directory and a name in it. To dispose it closes the directory. */
+export interface Target extends Disposable {
   readonly directory: Directory;
   /** `.` for the root. */
   readonly name: BytePath;
   /** Absolute inside. */
   readonly path: BytePath;
-  /** What node:fs is given for the name; good as long as the place is held. Only calls that follow no link at the end. */
+  /** The argument of node:fs for the name, until the target is disposed. Only for calls that follow no link at the end. */
   readonly at: Buffer;
 }
 
-/** A held directory. Names are single components that somebody else gave: a listing, or a walk. */
+/** A held directory. Names are single components, which come from a listing or a walk. */
 export interface Directory extends Disposable {
   readonly descriptor: number;
   /** Absolute inside, without a slash at its end but for the root. */
   readonly path: BytePath;
-  /** What node:fs is given for the directory itself: to list it. */
+  /** The argument of node:fs for the directory itself, to list it. */
   readonly self: Buffer;
-  /** What node:fs is given for a name in it. */
+  /** The argument of node:fs for a name in it. */
   at(name: BytePath): Buffer;
-  /** A directory in it, never through a link; the caller owns it. Throws the system's ENOTDIR where it is none. */
+  /** A directory in it, never through a link; the caller owns it. Throws the system's ENOTDIR if it is none. */
   enter(name: BytePath): Directory;
-  /** A regular file in it, never through a link; the caller owns it. The system's ELOOP where it is a link. */
+  /** A regular file in it, never through a link; the caller owns it. Throws the system's ELOOP if it is a link. */
   open(name: BytePath): OwnedFile;
 }
 
 const MAX_LINKS = 40;
-/** As deep as a path of the greatest length can be. */
+/** The depth of the longest possible path. */
 const MAX_DEPTH = 2048;
-/** How often what changes under the walk is looked at again. */
+/** How often a name that changes under the walk is looked at again. */
 const MAX_LOOKS = 16;
+
 /**
- * `root` is a directory of this machine that nobody inside can replace. Where `device` is given, it has to be on that
- * filesystem still: an unmounted head leaves an empty directory, which is nobody's. It is looked at when it is needed.
+ * `root` is a directory of this machine that nothing inside can replace. If `device` is given, the root has to be on that
+ * filesystem still: an unmounted head leaves an empty directory, which has no owner. It is opened when it is first needed.
  */
 export function createWalk(root: string, { device }: { readonly device?: number | undefined } = {}): Walk {
   let top: Top | undefined;
   const topOf = (): Top => (top ??= openTop(root, device));
   const opened: OwnedFile[] = [];
 
-  const find = (path: string, { field = "path", leaf = "follow" }: FindOptions = {}): Place => {
+  const find = (path: string, { field = "path", leaf = "follow" }: FindOptions = {}): Target => {
     const trail = createTrail(topOf().descriptor);
     try {
       return trail.end(walkAlong(trail, parsePath(field, path), { leaf, shown: path }));
@@ -84,15 +85,15 @@ export function createWalk(root: string, { device }: { readonly device?: number 
     }
   };
 
-  /** Opens what a path ends in. Most end in no link, so that is found out by opening it; what is one is walked along. */
-  const openAt = <Opened>(path: string, field: string, open: (place: Place) => Opened): Opened => {
+  /** Opens what a path ends in: first without following a link there, as most paths end in none; then along the link. */
+  const openAt = <Opened>(path: string, field: string, open: (target: Target) => Opened): Opened => {
     for (let looks = 1; ; looks += 1) {
-      using place = find(path, { field, leaf: looks === 1 ? "keep" : "follow" });
+      using target = find(path, { field, leaf: looks === 1 ? "keep" : "follow" });
       try {
-        return open(place);
+        return open(target);
       } catch (thrown) {
         if (!["ELOOP", "ENOTDIR"].includes(errnoCode(thrown))) throw toFileFailure(thrown, path);
-        if (errnoCode(thrown) === "ENOTDIR" && !isLink(place)) throw notFound(path, "it is no directory");
+        if (errnoCode(thrown) === "ENOTDIR" && !isLink(target)) throw notFound(path, "it is no directory");
         if (looks === MAX_LOOKS) throw refused(path, "it changes while it is looked at");
       }
     }
@@ -118,7 +119,7 @@ export function createWalk(root: string, { device }: { readonly device?: number 
   };
 }
 
-/** The root, held. */
+/** The held root. */
 interface Top {
   readonly descriptor: number;
   readonly device: number;
@@ -140,20 +141,20 @@ function openRoot(root: string): number {
   }
 }
 
-/** Nothing was done: the service mounts the files and asks again. */
+/** Nothing was done: the service mounts the files and tries again. */
 function rootLost(why: string): FileFailure {
   return new FileFailure("STORAGE_UNAVAILABLE", `the session's files are not there: ${why}`, { root: "lost" });
 }
 
-/** The directories from the root to where the walk is, each held. */
+/** The directories from the root to the current one, each held. */
 interface Trail extends Disposable {
   readonly current: Directory;
   readonly depth: number;
   push(directory: Directory): void;
   up(): void;
   toRoot(): void;
-  /** Gives the directory away, lets go of the others. No name means the directory where the walk is. */
-  end(name: BytePath | null): Place;
+  /** Gives the current directory to the target and closes the others. Without a name, the target is that directory itself. */
+  end(name: BytePath | null): Target;
 }
 
 function createTrail(top: number): Trail {
@@ -182,9 +183,9 @@ function createTrail(top: number): Trail {
       if (name !== null) {
         const directory = held.pop() ?? root;
         release();
-        return placeIn(directory, name);
+        return targetIn(directory, name);
       }
-      if (held.length === 0) return placeIn(root, ".");
+      if (held.length === 0) return targetIn(root, ".");
       const own = (held.at(-1) ?? root).path;
       trail.up();
       return trail.end(own.slice(own.lastIndexOf("/") + 1));
@@ -194,7 +195,7 @@ function createTrail(top: number): Trail {
   return trail;
 }
 
-function placeIn(directory: Directory, name: BytePath): Place {
+function targetIn(directory: Directory, name: BytePath): Target {
   return {
     directory,
     name,
@@ -206,7 +207,7 @@ function placeIn(directory: Directory, name: BytePath): Place {
   };
 }
 
-/** Goes down to the directory that the path ends in, and answers with the name in it; null for the directory itself. */
+/** Goes down to the directory that the path ends in. Returns the name in it; null for the directory itself. */
 function walkAlong(
   trail: Trail,
   components: readonly BytePath[],
@@ -250,7 +251,7 @@ function takeStep(
   const target = linkTarget(trail.current, name);
   if (target !== null) return { kind: "link", target };
   if (isLeaf) return { kind: "leaf" };
-  // It may have been a link just now, and a directory since.
+  // It may have been a link before and be a directory now.
   if (!mayBeDirectory(trail.current, name)) throw notFound(shown, "a part of it is no directory");
   return { kind: "again" };
 }
@@ -265,7 +266,7 @@ function enters(trail: Trail, name: BytePath): boolean {
   }
 }
 
-/** What the link says, read in the held directory; null where there is no link. */
+/** The content of the link, read in the held directory; null if there is no link. */
 function linkTarget(directory: Directory, name: BytePath): BytePath | null {
   try {
     return readlinkSync(directory.at(name), { encoding: "latin1" });
@@ -275,7 +276,7 @@ function linkTarget(directory: Directory, name: BytePath): BytePath | null {
   }
 }
 
-function isLink({ directory, name }: Place): boolean {
+function isLink({ directory, name }: Target): boolean {
   return linkTarget(directory, name) !== null;
 }
 
@@ -284,7 +285,7 @@ function mayBeDirectory(directory: Directory, name: BytePath): boolean {
     directory.enter(name)[Symbol.dispose]();
     return true;
   } catch (thrown) {
-    // A link again.
+    // It may be a link again.
     return errnoCode(thrown) !== "ENOTDIR" || linkTarget(directory, name) !== null;
   }
 }
@@ -299,7 +300,7 @@ function directoryAt(descriptor: number, path: BytePath, release: () => void): D
   return {
     descriptor,
     path,
-    // The slash makes the system go into the directory that is held.
+    // The slash makes the system enter the held directory.
     self: Buffer.from(`${self}/`),
     at,
     enter: (name) => {

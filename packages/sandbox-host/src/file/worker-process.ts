@@ -4,27 +4,27 @@ import { fileURLToPath } from "node:url";
 import { type CommandRunner, type RunningCommand, SandboxError } from "@turnbox/core";
 import { createFrameReader, encodeFrame, type Frame, type FromWorker, type ToWorker } from "./frame.ts";
 
-/** A file worker's process, as the pool sees it. */
+/** The process of a file worker. */
 export interface WorkerProcess {
   readonly pid: number;
-  /** Settles when the process is gone. One that hangs in the storage stays, killed or not. */
+  /** Settles when the process has ended. One that hangs in the storage stays, even if it is killed. */
   readonly gone: Promise<unknown>;
   send(head: ToWorker, body?: Uint8Array): Promise<void>;
-  /** The next frame; null where the process has ended or was killed. Rejects if what has come is no frame. */
+  /** The next frame; null if the process has ended or was killed. Rejects if what has come is no frame. */
   next(): Promise<Frame<FromWorker> | null>;
-  /** Bytes that it has sent and that nobody has asked for. */
+  /** Bytes that it has sent and that are not read. */
   held(): number;
-  /** Also whoever waits for a frame need not wait for the end of a process that hangs. */
+  /** A call of `next` that waits returns null at once, also if the process hangs. */
   kill(): void;
-  /** What it complained about, for the log. */
+  /** The start of its error output, for the log. */
   complaint(): string;
 }
 
-/** Enough for an operation's largest answer; more is a defect. */
+/** Enough for the largest output of an operation; more is a defect. */
 const MAX_HEAP_MIB = 256;
 /**
- * A match that backtracks so often goes on in an engine whose time is linear in the text, unless the pattern has parts that it
- * does not know. Ten millions take 0.1 to 0.3 s; patterns that behave well stay below it for 4 MiB of text.
+ * After this many backtracks a match goes on in an engine whose time is linear in the text, unless that does not support the
+ * pattern. Ten million take 0.1 to 0.3 s; well-behaved patterns stay below for 4 MiB of text.
  */
 const LINEAR_REGEXPS = [
   "--enable-experimental-regexp-engine",
@@ -32,7 +32,7 @@ const LINEAR_REGEXPS = [
   "--regexp-backtracks-before-fallback=10000000",
 ];
 const MAX_COMPLAINT_CHARACTERS = 4096;
-/** The pool ends workers long before. */
+/** The lane ends workers long before. */
 const LIFETIME_MS = 20 * 24 * 3_600_000;
 // The program names the operations of several rooms, so it is started and never imported. It runs from the build (.js) and
 // from source (.ts).
@@ -49,7 +49,7 @@ export async function startWorkerProcess(options: {
     "--no-warnings",
     WORKER,
   ];
-  // Real pipes: what comes through them is read into one buffer for all, not into one of 64 KiB that is made for it.
+  // Real pipes: their data is read into one shared buffer, not into a new one of 64 KiB each time.
   const spec = { command: options.nodePath, args, cwd: "/", deadlineMs: LIFETIME_MS, stdio: "fifos" } as const;
   const child = await options.runner.start(spec);
   const complaint = keepStart(child.stderr);
@@ -77,7 +77,7 @@ export async function startWorkerProcess(options: {
   };
 }
 
-/** Resolves when there is room for more. A worker that is gone takes everything: its end is seen at its output. */
+/** Resolves when there is room for more. A send to a worker that has ended succeeds: its output shows its end. */
 function createSend({ stdin }: RunningCommand): WorkerProcess["send"] {
   return async (head, body) => {
     if (stdin.destroyed || stdin.write(encodeFrame(head, body))) return;

@@ -46,7 +46,7 @@ describe("file workers", () => {
   );
 
   it(
-    "kill a job with its caller's signal, also where nobody reads it",
+    "kill a job with its caller's signal, also if its pieces are not read",
     async () => {
       const leave = new AbortController();
       const input = { path: "/", depth: "one" } as const;
@@ -88,7 +88,7 @@ describe("file workers", () => {
     SLOW_MS,
   );
 
-  it("say that a root is lost, and name no path of this machine in refusals", async () => {
+  it("report that a root is lost, and name no path of this machine in refusals", async () => {
     const lost = workers.run("stat", { root: join(root, "gone"), input: { path: "/" } }, CALL);
     await expect(lost).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE", metadata: { root: "lost" } });
     const refusal = await workers.run("stat", { root, input: { path: "/missing" } }, CALL).catch(String);

@@ -1,46 +1,42 @@
-import { type Clock, type CommandRunner, createDeadline, systemClock } from "@turnbox/core";
+import { type Call, type Clock, type CommandRunner, createDeadline, systemClock } from "@turnbox/core";
 import type { InputOf, OperationName, OutputOf } from "./file-operations.ts";
 import { type JobRun, type Piece, startJob } from "./job-run.ts";
-import { createLane, type LaneLimits, type LaneStats, type Lease } from "./lane.ts";
+import { Lane, type LaneLimits, type LaneStats, type Lease } from "./lane.ts";
 import { startWorkerProcess } from "./worker-process.ts";
 
 /**
- * File workers: processes that do the operations of `file-worker/operations.ts` on the files of sessions, so that nothing an agent makes
+ * File workers: processes that do the operations of `file-worker/main.ts` on the files of sessions, so that nothing an agent makes
  * of its files holds up this process. Each does one job at a time, is kept for the next one, and is killed and replaced
- * where a job's deadline passes or its caller's signal aborts.
+ * if a job's deadline passes or its caller's signal aborts.
  *
  *     const { entry } = await workers.run("stat", { root, input: { path } }, { signal });
  *
- * `root` is where the session's head is mounted. Failures are `SandboxError`s. An operation that sends pieces is read with
+ * `root` is the directory that the session's head is mounted at. Failures are `SandboxError`s. An operation that sends pieces is read with
  * `stream`, as slowly as the reader likes; a `body` is sent as fast as the operation takes it.
  */
 export interface FileWorkers extends AsyncDisposable {
-  /** Does a job to its end; pieces go to `onPiece`, which is waited for. */
+  /** Does a job to its end. The next piece is read when `onPiece` has returned for the last one. */
   run<Name extends OperationName>(
     name: Name,
     job: FileJob<Name> & { readonly onPiece?: (piece: Piece) => Promise<void> | void },
-    call: { readonly signal: AbortSignal },
+    call: Call,
   ): Promise<OutputOf<Name>>;
-  /** Starts a job whose pieces the caller asks for; the caller disposes it. */
-  stream<Name extends OperationName>(
-    name: Name,
-    job: FileJob<Name>,
-    call: { readonly signal: AbortSignal },
-  ): Promise<JobRun<OutputOf<Name>>>;
+  /** Starts a job whose pieces the caller reads; the caller disposes it. */
+  stream<Name extends OperationName>(name: Name, job: FileJob<Name>, call: Call): Promise<JobRun<OutputOf<Name>>>;
   stats(): Readonly<Record<LaneName, LaneStats>>;
 }
 
 export interface FileJob<Name extends OperationName> {
   /** The directory that is the session's root, on this machine. */
   readonly root: string;
-  /** Whose share of the workers the job takes. Default is the root. */
+  /** The session whose share of the workers the job takes. Default is the root. */
   readonly shareKey?: string;
-  /** The filesystem that the root has to be on; absent means any. */
+  /** The filesystem that the root has to be on. Default is any. */
   readonly device?: number;
   readonly input: InputOf<Name>;
   /** Bytes for an operation that reads a body. */
   readonly body?: AsyncIterable<Uint8Array>;
-  /** From asking for a worker to the end. Default 30 s. */
+  /** From the request for a worker to the end of the job. Default 30 s. */
   readonly deadlineMs?: number;
   /** Default `quick`. */
   readonly lane?: LaneName;
@@ -48,7 +44,7 @@ export interface FileJob<Name extends OperationName> {
 
 /**
  * `quick`: ends by itself. `transfer`: as slow as a client. `watch`: for as long as a client wants. `journal`: very many
- * small ones that nobody outside asked for.
+ * small jobs of the service itself.
  */
 export type LaneName = "quick" | "transfer" | "watch" | "journal";
 
@@ -71,10 +67,10 @@ export function createFileWorkers({
 }): FileWorkers {
   const start = () => startWorkerProcess({ runner, nodePath });
   const lanes = {
-    quick: createLane(start, LANES.quick, clock),
-    transfer: createLane(start, LANES.transfer, clock),
-    watch: createLane(start, LANES.watch, clock),
-    journal: createLane(start, LANES.journal, clock),
+    quick: new Lane(start, LANES.quick, clock),
+    transfer: new Lane(start, LANES.transfer, clock),
+    watch: new Lane(start, LANES.watch, clock),
+    journal: new Lane(start, LANES.journal, clock),
   };
 
   const stream: FileWorkers["stream"] = async (
@@ -101,7 +97,7 @@ export function createFileWorkers({
     run: async <Name extends OperationName>(
       name: Name,
       job: Parameters<FileWorkers["run"]>[1] & FileJob<Name>,
-      call: { readonly signal: AbortSignal },
+      call: Call,
     ): Promise<OutputOf<Name>> => {
       using run = await stream(name, job, call);
       for (let piece = await run.next(); piece !== null; piece = await run.next()) await job.onPiece?.(piece);
@@ -119,7 +115,7 @@ export function createFileWorkers({
   };
 }
 
-/** A deadline without a worker is over. */
+/** Disposes the deadline if no worker is taken. */
 async function takeUntil(deadline: Disposable, taking: Promise<Lease>): Promise<Lease> {
   try {
     return await taking;

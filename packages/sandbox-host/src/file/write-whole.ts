@@ -15,22 +15,22 @@ import { statsIn, toEntry, type Entry } from "./entry.ts";
 import { errnoCode, FileFailure, refused, toFileFailure } from "./failure.ts";
 import { parsePath, toText } from "./path.ts";
 import { newTemporaryName, sweepTemporaries, unlinkIfThere } from "./temporary.ts";
-import type { Place, Walk } from "./walk.ts";
+import type { Target, Walk } from "./walk.ts";
 
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 const DEFAULT_MODE = 0o644;
 const PERMISSIONS = 0o777;
 
 /**
- * Writes a file whole: the old content or the new one is there, never a part, whatever happens meanwhile. Owner and
- * permissions of a file that is there are kept, but for set-user bits; `mode` gives others. Only regular files are replaced.
+ * Writes a file whole: at any moment the old content or the new one is there, never a part. Owner and permissions of an
+ * existing file are kept, except for set-user bits; `mode` replaces the permissions. Only regular files are replaced.
  */
 export function writeWhole(
-  place: Place,
+  target: Target,
   pieces: Iterable<Uint8Array>,
   { mode }: { readonly mode?: number | undefined } = {},
 ): Entry {
-  const { directory, name, path } = place;
+  const { directory, name, path } = target;
   const old = statsIn(directory, name);
   if (old?.isDirectory() === true) throw refused(toText(path), "it is a directory");
   if (old !== null && !old.isFile()) throw refused(toText(path), "it is no regular file");
@@ -43,7 +43,7 @@ export function writeWhole(
     fchmodSync(descriptor, mode ?? (old === null ? DEFAULT_MODE : old.mode & PERMISSIONS));
     fsyncSync(descriptor);
     const stats = fstatSync(descriptor);
-    renameSync(temporary, place.at);
+    renameSync(temporary, target.at);
     return toEntry(path, stats);
   } catch (thrown) {
     unlinkIfThere(temporary);
@@ -63,7 +63,7 @@ export function writeAll(descriptor: number, bytes: Uint8Array): void {
   for (let written = 0; written < bytes.length; ) written += writeSync(descriptor, bytes, written);
 }
 
-/** Makes the directories above a path that are missing. */
+/** Makes the missing directories above a path. */
 export function makeParents(walk: Walk, path: string, { field = "path" }: { readonly field?: string } = {}): void {
   try {
     walk.find(path, { field })[Symbol.dispose]();
@@ -78,9 +78,9 @@ export function makeParents(walk: Walk, path: string, { field = "path" }: { read
 }
 
 function makeIfMissing(walk: Walk, path: string, field: string): void {
-  using place = walk.find(path, { field });
+  using target = walk.find(path, { field });
   try {
-    mkdirSync(place.at);
+    mkdirSync(target.at);
   } catch (thrown) {
     if (errnoCode(thrown) !== "EEXIST") throw toFileFailure(thrown, path);
   }

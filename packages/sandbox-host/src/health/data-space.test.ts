@@ -5,7 +5,7 @@ import { DataSpace } from "./data-space.ts";
 const MIB = 1024 * 1024;
 
 describe("DataSpace", () => {
-  it("refuses when the reserve is touched, warns before, and takes all back when there is room", async () => {
+  it("refuses when the reserve is touched, warns before, and is healthy again when there is room", async () => {
     let free = 300 * MIB;
     const space = new DataSpace({
       directory: "/",
@@ -33,7 +33,7 @@ describe("DataSpace", () => {
     expect(await grade(300 * MIB)).toBe("healthy");
   });
 
-  it("holds nothing against anybody if the disk cannot be asked", async () => {
+  it("refuses nothing if the disk cannot be read", async () => {
     const space = new DataSpace({ directory: "/does/not/exist", clock: createManualClock(), reserveBytes: MIB });
     await space.look();
     expect(space.judge()).toEqual({ grade: "healthy", error: null });

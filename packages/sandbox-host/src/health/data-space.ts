@@ -6,23 +6,23 @@ const MiB = 1024 * 1024;
 const LOOK_EVERY_MS = 1_000;
 
 /**
- * The room on the disk of the data directory: records, results and output journals are there, and often the image of the
- * pool. What is below the reserve belongs to the records, so that work under way ends well and sessions can be destroyed.
+ * The room on the disk of the data directory, which has the records, results and output journals, and often the image of the
+ * pool. The reserve is for the records, so that work under way can end and sessions can be destroyed.
  */
 export class DataSpace {
   readonly #directory: string;
   readonly #clock: Clock;
   readonly #reserveBytes: number;
   readonly #look: (directory: string) => Promise<number>;
-  /** Unknown until it was looked at; what cannot be looked at is not held against anybody. */
+  /** Infinite until the disk was read, and if it cannot be read: then nothing is refused. */
   #freeBytes = Number.POSITIVE_INFINITY;
 
   constructor(deps: {
     readonly directory: string;
     readonly clock: Clock;
-    /** 0 refuses nothing. */
+    /** 0 means that nothing is refused. */
     readonly reserveBytes: number;
-    /** What is free; asked of the system unless given. */
+    /** Reads the free bytes. Default is the system's `statfs`. */
     readonly look?: (directory: string) => Promise<number>;
   }) {
     this.#directory = deps.directory;
@@ -31,7 +31,7 @@ export class DataSpace {
     this.#look = deps.look ?? freeBytes;
   }
 
-  /** Throws `DATA_DISK_FULL` if the reserve is touched. By the last look, so that no call waits. */
+  /** Throws `DATA_DISK_FULL` if the reserve is touched. Uses the last look, so that no call waits. */
   assertRoom(): void {
     if (this.#freeBytes >= this.#reserveBytes) return;
     throw new SandboxError("DATA_DISK_FULL", this.#inWords(), { retryAfterMs: 10_000 });
@@ -48,7 +48,7 @@ export class DataSpace {
     this.#freeBytes = await this.#look(this.#directory).catch(() => Number.POSITIVE_INFINITY);
   }
 
-  /** Looks again and again until the signal aborts. */
+  /** Looks every second until the signal aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.look();

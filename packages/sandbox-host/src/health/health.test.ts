@@ -5,7 +5,7 @@ import type { HuskRow } from "../record/row.ts";
 import { CALL, createRig, type Rig } from "../session/rig.suite.ts";
 import type { StorageStatus } from "../storage/storage.ts";
 import { DataSpace } from "./data-space.ts";
-import { createHealth } from "./health.ts";
+import { Health } from "./health.ts";
 
 const pool = (more: Partial<StorageStatus> = {}): StorageStatus => ({
   state: "online",
@@ -21,7 +21,7 @@ const huskOf = (token: string): HuskRow => ({ token, sessionId: token, tenant: "
 const ample = new DataSpace({ directory: "/", clock: systemClock, reserveBytes: 0 });
 
 function createHealthIn(rig: Rig, husks: readonly HuskRow[] = [], dataSpace: DataSpace = ample) {
-  return createHealth({
+  return new Health({
     ...rig,
     dataSpace,
     removals,
@@ -44,7 +44,7 @@ describe("health", () => {
     }
   });
 
-  it("has callers wait while a storage that has died is opened again, and no longer than they want to", async () => {
+  it("lets callers wait while a storage that has died is opened again, and no longer than their signal", async () => {
     await using rig = await createRig();
     rig.storage.setStatus(pool({ state: "unavailable", detail: "daemon-not-running" }));
     const health = createHealthIn(rig);
@@ -84,13 +84,13 @@ describe("health", () => {
     await health.assertRoom(CALL);
   });
 
-  it("tells of a storage that does not answer", async () => {
+  it("reports a storage that does not answer", async () => {
     await using rig = await createRig();
     rig.storage.faults.failNext("status", { error: new Error("no answer") });
     expect(await createHealthIn(rig).report()).toMatchObject({ grade: "unhealthy", storage: null });
   });
 
-  it("tells of husks and failed sessions in words, and stays healthy", async () => {
+  it("reports husks and failed sessions in words, and stays healthy", async () => {
     await using rig = await createRig();
     await rig.add({ phase: { kind: "failed", message: "x" } });
     await rig.add();
@@ -113,7 +113,7 @@ describe("health", () => {
     });
   });
 
-  it("passes on the fragmentation of the pool where it is known", async () => {
+  it("reports the fragmentation of the pool if it is known", async () => {
     await using rig = await createRig();
     rig.storage.setStatus(pool({ fragmentationPercent: 7 }));
     expect((await createHealthIn(rig).report()).storage?.fragmentationPercent).toBe(7);

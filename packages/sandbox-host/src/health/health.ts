@@ -1,4 +1,4 @@
-import { type Clock, SandboxError } from "@turnbox/core";
+import { type Call, type Clock, SandboxError } from "@turnbox/core";
 import type { Husks } from "../lifecycle/husk.ts";
 import type { Removal, Removals } from "../lifecycle/remove.ts";
 import type { Registry } from "../session/registry.ts";
@@ -8,7 +8,7 @@ import { type HealthGrade, worst } from "./grade.ts";
 
 export interface HealthReport {
   readonly grade: HealthGrade;
-  /** Null where the storage did not answer. */
+  /** Null if the storage did not answer. */
   readonly storage: StorageStatus | null;
   readonly sessionCount: number;
   readonly failedSessions: number;
@@ -18,29 +18,25 @@ export interface HealthReport {
   readonly quarantined: readonly string[];
   readonly activeTools: number;
   readonly uptimeMs: number;
-  /** In words, what is wrong and what is worth knowing. */
+  /** Sentences about what is wrong and what an operator should know. */
   readonly errors: readonly string[];
   readonly removals: readonly Removal[];
 }
 
-/** How the host is, and whether its pool takes more. */
-export interface Health {
-  /** Never throws: what is wrong is what it tells. */
-  report(): Promise<HealthReport>;
-  /**
-   * Throws `DATA_DISK_FULL` where the reserve of the data directory is touched, `POOL_FULL` at the critical threshold, `STORAGE_UNAVAILABLE` where the pool is in no state to serve and does not
-   * come to serve within the time in which a storage that has died is opened again.
-   */
-  readonly assertRoom: (call: { readonly signal: AbortSignal }) => Promise<void>;
-  /** Whether the pool is in a good state and below its warning threshold, and the data directory has room. */
-  isRoomy(): Promise<boolean>;
-  /** Takes in what the storage has just said to somebody else. */
-  noteStorage(status: StorageStatus): void;
-  /** Tells from now on that these are in the storage and nobody knows of them. */
-  quarantine(tokens: readonly string[]): void;
+export interface HealthOptions {
+  readonly storage: Storage;
+  readonly registry: Registry;
+  readonly removals: Pick<Removals, "pending">;
+  readonly husks: Pick<Husks, "all">;
+  readonly clock: Clock;
+  readonly dataSpace: Pick<DataSpace, "assertRoom" | "judge">;
+  /** The used share of the pool, from 0 to 1, from which on the host is degraded. */
+  readonly warnThreshold: number;
+  /** The used share of the pool, from 0 to 1, from which on nothing new is made. */
+  readonly critThreshold: number;
 }
 
-/** How old an answer of the storage may be before it is asked again. Somebody asks it every three seconds. */
+/** How old a status of the storage may be. It is read at least every three seconds, by the watch of the storage. */
 const STATUS_AGE_MS = 4_000;
 const STATUS_TIMEOUT_MS = 5_000;
 const RECOVERY_MS = 6_000;
@@ -51,94 +47,109 @@ interface Verdict {
   readonly error: string | null;
 }
 
-export function createHealth(deps: {
-  readonly storage: Storage;
-  readonly registry: Registry;
-  readonly removals: Pick<Removals, "pending">;
-  readonly husks: Pick<Husks, "all">;
-  readonly clock: Clock;
-  readonly dataSpace: Pick<DataSpace, "assertRoom" | "judge">;
-  readonly warnThreshold: number;
-  readonly critThreshold: number;
-}): Health {
-  const { storage, registry, removals, husks, clock, dataSpace } = deps;
-  const startedMs = clock.monotonicMs();
-  let cached: { readonly atMs: number; readonly status: Promise<StorageStatus> } | undefined;
-  let quarantined: readonly string[] = [];
+/** The state of the host, and whether its pool has room for more. */
+export class Health {
+  readonly #options: HealthOptions;
+  readonly #startedMs: number;
+  #last: { readonly atMs: number; readonly status: Promise<StorageStatus> } | undefined;
+  #quarantined: readonly string[] = [];
 
-  const ask = (): Promise<StorageStatus> => {
-    const asked = storage.status({ signal: AbortSignal.timeout(STATUS_TIMEOUT_MS) });
-    asked.catch(() => {
-      cached = undefined;
+  constructor(options: HealthOptions) {
+    this.#options = options;
+    this.#startedMs = options.clock.monotonicMs();
+  }
+
+  /** Never rejects: a failure is part of the report. */
+  async report(): Promise<HealthReport> {
+    const { registry, removals, husks, clock, dataSpace } = this.#options;
+    const found = await this.#status().then(
+      (pool) => ({ pool, ...this.#judge(pool) }),
+      (thrown: unknown) => ({ pool: null, grade: "unhealthy" as const, error: SandboxError.from(thrown).message }),
+    );
+    const sessions = registry.all();
+    const failedSessions = sessions.filter(({ row }) => row.phase.kind === "failed").length;
+    const counts = { failedSessions, husks: husks.all().length, quarantined: this.#quarantined };
+    const data = dataSpace.judge();
+    const grades = [found.grade, data.grade, this.#quarantined.length > 0 ? "degraded" : "healthy"] as const;
+    return {
+      grade: worst(grades),
+      storage: found.pool,
+      sessionCount: sessions.length,
+      ...counts,
+      activeTools: sessions.reduce((sum, { gate }) => sum + gate.inFlight, 0),
+      uptimeMs: clock.monotonicMs() - this.#startedMs,
+      errors: [...[found.error, data.error].filter((error) => error !== null), ...inWords(counts)],
+      removals: removals.pending(),
+    };
+  }
+
+  /**
+   * Throws `DATA_DISK_FULL` if the reserve of the data directory is touched, `POOL_FULL` at the critical threshold, and
+   * `STORAGE_UNAVAILABLE` if the pool does not serve, and does not serve again within the time in which a storage that has
+   * died is opened again.
+   */
+  async assertRoom({ signal }: Call): Promise<void> {
+    signal.throwIfAborted();
+    this.#options.dataSpace.assertRoom();
+    const pool = await this.#recovered(signal);
+    const { grade, error } = this.#judge(pool);
+    if (grade !== "unhealthy") return;
+    const reason = pool.state === "unavailable" ? "STORAGE_UNAVAILABLE" : "POOL_FULL";
+    throw new SandboxError(reason, error ?? "the pool takes no more", { retryAfterMs: 10_000 });
+  }
+
+  /** Whether the pool is online and below its warning threshold, and the data directory has room. */
+  async isRoomy(): Promise<boolean> {
+    const isRoomy = this.#options.dataSpace.judge().grade === "healthy";
+    return isRoomy && this.#judge(await this.#status()).grade === "healthy";
+  }
+
+  /** Takes over a status that was read elsewhere just now. */
+  noteStorage(status: StorageStatus): void {
+    this.#last = { atMs: this.#options.clock.monotonicMs(), status: Promise.resolve(status) };
+  }
+
+  /** Reports from now on that these sessions are in the storage and not in the records. */
+  quarantine(tokens: readonly string[]): void {
+    this.#quarantined = [...tokens];
+  }
+
+  #status(): Promise<StorageStatus> {
+    const last = this.#last;
+    const isOld = last === undefined || this.#options.clock.monotonicMs() - last.atMs > STATUS_AGE_MS;
+    return isOld ? this.#readStatus() : last.status;
+  }
+
+  #readStatus(): Promise<StorageStatus> {
+    const { storage, clock } = this.#options;
+    const status = storage.status({ signal: AbortSignal.timeout(STATUS_TIMEOUT_MS) });
+    status.catch(() => {
+      this.#last = undefined;
     });
-    cached = { atMs: clock.monotonicMs(), status: asked };
-    return asked;
-  };
-  const status = (): Promise<StorageStatus> =>
-    cached === undefined || clock.monotonicMs() - cached.atMs > STATUS_AGE_MS ? ask() : cached.status;
-  const recovered = async (signal: AbortSignal): Promise<StorageStatus> => {
+    this.#last = { atMs: clock.monotonicMs(), status };
+    return status;
+  }
+
+  async #recovered(signal: AbortSignal): Promise<StorageStatus> {
+    const { clock } = this.#options;
     const untilMs = clock.monotonicMs() + RECOVERY_MS;
-    for (let pool = await status(); ; pool = await ask()) {
+    for (let pool = await this.#status(); ; pool = await this.#readStatus()) {
       if (pool.state !== "unavailable" || clock.monotonicMs() >= untilMs) return pool;
       await clock.sleep(RECOVERY_POLL_MS, { signal });
     }
-  };
+  }
 
-  const judge = (pool: StorageStatus): Verdict => {
+  #judge(pool: StorageStatus): Verdict {
+    const { warnThreshold, critThreshold } = this.#options;
     if (pool.state === "unavailable") return { grade: "unhealthy", error: `the pool is ${pool.detail}` };
     const used = pool.sizeBytes === 0 ? 1 : pool.usedBytes / pool.sizeBytes;
     const percent = `the pool is ${Math.round(used * 100)} % full`;
-    if (used >= deps.critThreshold) return { grade: "unhealthy", error: `${percent}: no new sessions or snapshots` };
-    if (used >= deps.warnThreshold) return { grade: "degraded", error: percent };
+    if (used >= critThreshold) return { grade: "unhealthy", error: `${percent}: no new sessions or snapshots` };
+    if (used >= warnThreshold) return { grade: "degraded", error: percent };
     return pool.state === "degraded"
       ? { grade: "degraded", error: `the pool is ${pool.detail}` }
       : { grade: "healthy", error: null };
-  };
-
-  return {
-    report: async () => {
-      const found = await status().then(
-        (pool) => ({ pool, ...judge(pool) }),
-        (thrown: unknown) => ({ pool: null, grade: "unhealthy" as const, error: SandboxError.from(thrown).message }),
-      );
-      const sessions = registry.all();
-      const failedSessions = sessions.filter(({ row }) => row.phase.kind === "failed").length;
-      const counts = { failedSessions, husks: husks.all().length, quarantined };
-      const data = dataSpace.judge();
-      const grades = [found.grade, data.grade, quarantined.length > 0 ? "degraded" : "healthy"] as const;
-      return {
-        grade: worst(grades),
-        storage: found.pool,
-        sessionCount: sessions.length,
-        ...counts,
-        activeTools: sessions.reduce((sum, { gate }) => sum + gate.inFlight, 0),
-        uptimeMs: clock.monotonicMs() - startedMs,
-        errors: [...[found.error, data.error].filter((error) => error !== null), ...inWords(counts)],
-        removals: removals.pending(),
-      };
-    },
-    assertRoom: async ({ signal }) => {
-      signal.throwIfAborted();
-      dataSpace.assertRoom();
-      const pool = await recovered(signal);
-      const { grade, error } = judge(pool);
-      if (grade !== "unhealthy") return;
-      throw new SandboxError(
-        pool.state === "unavailable" ? "STORAGE_UNAVAILABLE" : "POOL_FULL",
-        error ?? "the pool takes no more",
-        {
-          retryAfterMs: 10_000,
-        },
-      );
-    },
-    isRoomy: async () => dataSpace.judge().grade === "healthy" && judge(await status()).grade === "healthy",
-    noteStorage: (pool) => {
-      cached = { atMs: clock.monotonicMs(), status: Promise.resolve(pool) };
-    },
-    quarantine: (tokens) => {
-      quarantined = [...tokens];
-    },
-  };
+  }
 }
 
 function inWords(report: Pick<HealthReport, "failedSessions" | "husks" | "quarantined">): readonly string[] {

@@ -3,7 +3,7 @@ import { createRig } from "../session/rig.suite.ts";
 import { parseMemInfo, readHostStats } from "./stats.ts";
 
 describe("readHostStats", () => {
-  it("tells of the machine, the sessions and the service", async () => {
+  it("reports the machine, the sessions and the service", async () => {
     await using rig = await createRig();
     const session = await rig.add();
     await rig.add();
@@ -19,7 +19,7 @@ describe("readHostStats", () => {
 });
 
 describe("parseMemInfo", () => {
-  it("reads what there is, and knows when it is not there", () => {
+  it("reads the fields that are there, and returns undefined for others", () => {
     const text = "MemTotal:        8000000 kB\nMemFree:           10 kB\nMemAvailable:    4000000 kB\n";
     expect(parseMemInfo(text)).toEqual({ totalBytes: 8_192_000_000, availableBytes: 4_096_000_000 });
     expect(parseMemInfo("")).toEqual({ totalBytes: undefined, availableBytes: undefined });

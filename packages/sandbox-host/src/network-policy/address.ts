@@ -17,7 +17,7 @@ export function formatAddress(address: number): string {
   return [24, 16, 8, 0].map((shift) => String((address >>> shift) & 255)).join(".");
 }
 
-/** The range of `a.b.c.d` or `a.b.c.d/n`; undefined where it is neither. */
+/** The range of `a.b.c.d` or `a.b.c.d/n`; undefined for anything else. */
 export function parseRange(text: string): AddressRange | undefined {
   const [base = "", prefix, ...rest] = text.split("/");
   const address = parseAddress(base);

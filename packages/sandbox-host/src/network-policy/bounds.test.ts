@@ -45,7 +45,7 @@ describe("closed ranges", () => {
     },
   );
 
-  it.each(PRIVATE_RANGES)("%s: a list that names it opens it where privateRanges has it, but for metadata", (range) => {
+  it.each(PRIVATE_RANGES)("%s: a list that names it opens it if privateRanges has it, except for metadata", (range) => {
     const own = new NetworkBounds({ privateRanges: [range], allowMetadata: false });
     for (const address of samplesOf(range).filter((each) => !isMetadata(each))) {
       const opening = listsOf(address, range).map((list) => opens(own, list, address));

@@ -36,7 +36,7 @@ const PRIVATE = RangeSet.of(PRIVATE_RANGES);
 const METADATA = RangeSet.of(METADATA_RANGES);
 const UNREACHABLE = RangeSet.of(UNREACHABLE_RANGES);
 
-/** Everything that is not the public internet. A policy reaches it only by an entry that lies wholly in it. */
+/** Everything that is not the public internet. A policy opens a part of it only by an entry that lies wholly in it. */
 export const CLOSED: RangeSet = PRIVATE.with(METADATA).with(UNREACHABLE);
 
 /** The host's settings that open closed ranges to policies. */
@@ -45,13 +45,13 @@ export interface BoundsSettings {
   readonly allowMetadata: boolean;
 }
 
-/** A range that no policy of the host opens, and the setting that says so; null where no setting could. */
+/** A range that no policy of the host opens, and the setting that could open it; null if no setting could. */
 export interface ShutRange {
   readonly range: string;
   readonly setting: keyof BoundsSettings | null;
 }
 
-/** What the policies of a host can reach at all. The operator decides it, and no tenant. */
+/** What the policies of a host can open at all. The operator decides it, and no tenant. */
 export class NetworkBounds {
   /** Closed addresses that no policy of the host opens. */
   readonly shut: RangeSet;
@@ -88,7 +88,7 @@ export function shutRule(entry: string): string {
   return "a private or other special address, which the host's setting privateRanges does not open";
 }
 
-/** Why the setting `privateRanges` cannot have an entry; undefined where it can. */
+/** Why the setting `privateRanges` cannot have an entry; undefined if it can. */
 export function privateRangeFault(entry: string): string | undefined {
   const range = parseRange(entry);
   if (range !== undefined && PRIVATE.covers(range)) return undefined;

@@ -63,7 +63,7 @@ describe("a policy", () => {
     expect(isOpen(judgeName(DENY_ALL, "example.org"))).toBe(false);
   });
 
-  it("opens what is public where nothing is listed", () => {
+  it("opens what is public if nothing is listed", () => {
     expect(isOpen(judgeAddress(policy(), "1.1.1.1"))).toBe(true);
     for (const address of [
       "10.0.0.1",
@@ -81,7 +81,7 @@ describe("a policy", () => {
     }
   });
 
-  it("opens a closed address only where the operator does and a range of closed ones names it; the deny list wins", () => {
+  it("opens a closed address only if the operator does and a range of closed ones contains it; the deny list wins", () => {
     const opened = ["10.0.0.0/8"];
     expect(isOpen(judgeAddress(policy({ allowList: ["10.1.0.0/16"] }), "10.1.2.3"))).toBe(false);
     expect(isOpen(judgeAddress(policy({ allowList: ["10.1.0.0/16"] }, opened), "10.1.2.3"))).toBe(true);
@@ -100,7 +100,7 @@ describe("a policy", () => {
     },
   );
 
-  it("answers exactly the names it lists; a star covers what is below, not itself", () => {
+  it("allows exactly the names it lists; a star covers what is below, not itself", () => {
     const listed = policy({ allowList: ["*.example.org", "one.net"], denyList: ["bad.example.org"] });
     const asked = [
       "a.example.org",
@@ -159,7 +159,7 @@ describe("a host that cannot enforce policies", () => {
   const absent = { kind: "absent", why: "no nft" } as const;
   const open = { kind: "open", why: "runtime none" } as const;
 
-  it("refuses a policy that allows something where there is no network, and takes one that allows nothing", () => {
+  it("without a network, refuses a policy that allows something, and takes one that allows nothing", () => {
     expect(
       reasonOf(() => {
         assertEnforceable(policy(), absent);
@@ -172,7 +172,7 @@ describe("a host that cannot enforce policies", () => {
     ).toBe("none");
   });
 
-  it("refuses every policy that insists where everything is open", () => {
+  it("if everything is open, refuses every policy that is required", () => {
     expect(
       reasonOf(() => {
         assertEnforceable({ ...DENY_ALL, required: true }, open);

@@ -3,7 +3,7 @@ import { type AddressRange, formatAddress, parseAddress, parseRange } from "./ad
 import { CLOSED, type NetworkBounds, shutRule } from "./bounds.ts";
 import { RangeSet } from "./range-set.ts";
 
-/** Who a session may talk to. */
+/** Which addresses a session can connect to, and whether its ports are public. */
 export interface NetworkPolicy {
   /** Exposed ports may be reached without a token. */
   readonly allowPublicIngress: boolean;
@@ -28,15 +28,15 @@ export const DENY_ALL: NetworkPolicy = {
 const MAX_ENTRIES = 256;
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 
-/** Where a policy stands in a request, and what its host lets policies open: anything unless given. */
+/** `field`: the policy's field in the request; default "network_policy". `bounds`: what policies can open; default is all. */
 interface PolicyContext {
   readonly field?: string;
   readonly bounds?: NetworkBounds;
 }
 
 /**
- * The policy with its lists in one spelling. Throws `INVALID_ARGUMENT` where an entry is neither range nor name, and where
- * one of the allow list lies wholly in what the operator has not opened.
+ * The policy with its lists in one spelling. Throws `INVALID_ARGUMENT` if an entry is neither range nor name, or if one of the
+ * allow list lies wholly in what the operator has not opened.
  */
 export function parsePolicy(policy: NetworkPolicy, context: PolicyContext = {}): NetworkPolicy {
   const { field = "network_policy", bounds } = context;
@@ -76,11 +76,11 @@ export function normalizeName(name: string): string {
   return name.toLowerCase().replace(/\.$/, "");
 }
 
-/** Entries of a list by what they stand for. Names are in neither part. */
+/** The ranges of a list. Names are in neither part. */
 export interface ListedRanges {
   /** Wholly in closed ranges. Only these open closed addresses. */
   readonly closed: readonly string[];
-  /** All others. They open public addresses, and nothing of the closed ranges that they cover beside them. */
+  /** All others. They open public addresses, and none of the closed ranges that they cover as well. */
   readonly wide: readonly string[];
 }
 
@@ -95,7 +95,7 @@ export function rangesOf(entries: readonly string[]): ListedRanges {
   };
 }
 
-/** A policy on a host: its lists hold within what the operator lets policies open. */
+/** A policy on a host. Its lists open nothing outside of the bounds. */
 export interface PolicyInForce extends NetworkPolicy {
   readonly bounds: NetworkBounds;
 }
@@ -105,7 +105,7 @@ export function needsNetwork(policy: NetworkPolicy | null): policy is NetworkPol
   return policy?.allowOutbound === true;
 }
 
-/** What a policy says about a destination; the rule that refuses it is told to people. */
+/** A policy's decision about a destination. `rule` is the rule that refused it, as a sentence. */
 export type Verdict = { readonly kind: "allowed" } | { readonly kind: "refused"; readonly rule: string };
 
 const ALLOWED: Verdict = { kind: "allowed" };
@@ -114,7 +114,7 @@ const NO_OUTBOUND = "no outbound connections are allowed";
 const NOT_LISTED = "not in the allow list";
 const IN_DENY_LIST = "in the deny list";
 
-/** What the packet filter does with a connection to an address that no allowed name has led to. */
+/** The packet filter's decision about a connection to an address that no allowed name has opened. */
 export function judgeAddress(policy: PolicyInForce, text: string): Verdict {
   const address = parseAddress(text);
   if (!policy.allowOutbound) return refuse(NO_OUTBOUND);
@@ -129,7 +129,7 @@ export function judgeAddress(policy: PolicyInForce, text: string): Verdict {
   return policy.allowList.length === 0 || RangeSet.of(wide).has(address) ? ALLOWED : refuse(NOT_LISTED);
 }
 
-/** Whether the resolver answers a name. */
+/** The resolver's decision about a name. */
 export function judgeName(policy: NetworkPolicy, asked: string): Verdict {
   const name = normalizeName(asked);
   if (!policy.allowOutbound) return refuse(NO_OUTBOUND);
@@ -138,7 +138,7 @@ export function judgeName(policy: NetworkPolicy, asked: string): Verdict {
   return open ? ALLOWED : refuse(NOT_LISTED);
 }
 
-/** Whether an allowed name may lead to an address: never to a closed or denied one, so that no name is rebound inward. */
+/** Whether an allowed name may lead to an address: never to a closed or denied one, so that no name can be rebound to it. */
 export function judgeAnswer(policy: PolicyInForce, text: string): Verdict {
   const verdict = judgeAddress(policy, text);
   return verdict.kind === "refused" && verdict.rule === NOT_LISTED ? ALLOWED : verdict;
@@ -149,17 +149,17 @@ export function covers(entry: string, name: string): boolean {
   return entry.startsWith("*.") ? name.endsWith(entry.slice(1)) : entry === name;
 }
 
-/** What a host can do about policies. */
+/** Whether and how a host enforces policies. */
 export type NetworkSupport =
   | { readonly kind: "enforced" }
-  /** Sessions have no network, whatever their policy says. */
+  /** Sessions have no network, also if their policy allows one. */
   | { readonly kind: "absent"; readonly why: string }
-  /** Sessions have the machine's own network, whatever their policy says. */
+  /** Sessions have the machine's own network, also if their policy allows less. */
   | { readonly kind: "open"; readonly why: string };
 
 /**
- * Throws `CAPABILITY_NOT_SUPPORTED` where the host cannot do what a policy says. A policy is never weakened: where there is
- * no network, one that allows something is refused; where everything is open, only one that insists is.
+ * Throws `CAPABILITY_NOT_SUPPORTED` if the host cannot enforce a policy. A policy is never weakened: without a network, one that
+ * allows something is refused; if everything is open, only one that is required is refused.
  */
 export function assertEnforceable(policy: NetworkPolicy | null, support: NetworkSupport): void {
   if (policy === null || support.kind === "enforced") return;

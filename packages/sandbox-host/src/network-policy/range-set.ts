@@ -8,7 +8,7 @@ export class RangeSet {
     this.#ranges = merged(ranges);
   }
 
-  /** The addresses of all entries that are ranges; others count for nothing. */
+  /** The addresses of all entries that are ranges; other entries are ignored. */
   static of(entries: readonly string[]): RangeSet {
     return new RangeSet(entries.flatMap((entry) => parseRange(entry) ?? []));
   }
@@ -46,7 +46,7 @@ function merged(ranges: readonly AddressRange[]): readonly AddressRange[] {
   return out;
 }
 
-/** What is left of a range. */
+/** What is left of a range without a hole. */
 function cut({ first, last }: AddressRange, hole: AddressRange): readonly AddressRange[] {
   if (hole.last < first || hole.first > last) return [{ first, last }];
   return [

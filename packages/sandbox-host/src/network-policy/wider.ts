@@ -3,8 +3,8 @@ import { covers, DENY_ALL, type NetworkPolicy, rangesOf } from "./policy.ts";
 import { RangeSet } from "./range-set.ts";
 
 /**
- * Why a policy might allow more than another; undefined where it does not. It goes by the entries of the lists, so it may
- * find fault with a policy that allows no more in effect, and never passes one that does.
+ * The part of a policy that may allow more than another one does; undefined if there is none. It compares the entries of the
+ * lists, so it may name a part that allows no more in effect, and never misses one that does.
  */
 export function whyWider(policy: NetworkPolicy, than: NetworkPolicy | null): string | undefined {
   const limit = than ?? DENY_ALL;
@@ -45,7 +45,7 @@ function isRangeOf(set: RangeSet, entry: string): boolean {
   return range !== undefined && set.covers(range);
 }
 
-/** Whether a name or a star stands for everything that another one stands for. */
+/** Whether a name or a star covers everything that another one covers. */
 function coversEntry(entry: string, other: string): boolean {
   return entry === other || covers(entry, other.startsWith("*.") ? `x${other.slice(1)}` : other);
 }

@@ -2,7 +2,7 @@ import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 
-/** A namespace that stands for everything outside of the machine. It owns addresses and counts who connects to them. */
+/** A namespace that stands for everything outside of the machine. It owns addresses and records connections to them. */
 export interface World extends AsyncDisposable {
   readonly netns: string;
   /** Destinations, `address:port`, that were connected to since the last call. */
@@ -35,14 +35,14 @@ export async function makeWorld(addresses: readonly string[]): Promise<World> {
   ip("link", "set", "dev", link, "up");
   ip("-n", netns, "link", "set", "dev", "lo", "up");
   ip("-n", netns, "link", "set", "dev", "eth0", "up");
-  const near = `203.0.113.${String(1 + (Number.parseInt(key.slice(0, 2), 16) % 120) * 2)}`;
-  ip("addr", "add", `${near}/32`, "dev", link);
-  ip("-n", netns, "route", "add", `${near}/32`, "dev", "eth0");
-  ip("-n", netns, "route", "add", "default", "via", near, "dev", "eth0");
+  const gateway = `203.0.113.${String(1 + (Number.parseInt(key.slice(0, 2), 16) % 120) * 2)}`;
+  ip("addr", "add", `${gateway}/32`, "dev", link);
+  ip("-n", netns, "route", "add", `${gateway}/32`, "dev", "eth0");
+  ip("-n", netns, "route", "add", "default", "via", gateway, "dev", "eth0");
   for (const address of addresses) {
     ip("-n", netns, "addr", "add", `${address}/32`, "dev", "eth0");
     // A run that was killed may have left a route of its own.
-    ip("route", "replace", `${address}/32`, "dev", link, "src", near);
+    ip("route", "replace", `${address}/32`, "dev", link, "src", gateway);
   }
   const listener = startNode(netns, LISTENER);
   await nextLine(listener);
@@ -76,7 +76,7 @@ Promise.all(targets.map((target) => new Promise((resolve) => {
 }))).then((all) => console.log(JSON.stringify(Object.fromEntries(all))));
 `;
 
-/** What becomes of connections that are tried from a namespace: `connected`, `silence`, or an error's code. */
+/** Tries connections from a namespace. By target: `connected`, `silence`, or an error's code. */
 export async function connectFrom(
   netns: string,
   targets: readonly string[],
@@ -102,7 +102,7 @@ process.stdin.on("end", () => process.exit(0));
 
 /** A connection that stays open. */
 export interface HeldConnection extends AsyncDisposable {
-  /** Sends something: `echo` where it comes back, `silence`, or an error's code. */
+  /** Sends something: `echo` if it comes back, `silence`, or an error's code. */
   send(): Promise<string>;
 }
 
@@ -132,7 +132,7 @@ Promise.all(names.map((name) => (name.startsWith("TXT ") ? resolver.resolveTxt(n
   .then((all) => console.log(JSON.stringify(Object.fromEntries(all))));
 `;
 
-/** What a resolver answers to whoever asks from a namespace: addresses, or an error's code. */
+/** Asks a resolver from a namespace: addresses, or an error's code, by name. */
 export async function askFrom(
   netns: string,
   server: string,
@@ -160,18 +160,18 @@ export async function nextLine({ stdout }: ChildProcess): Promise<string> {
   return await new Promise((resolve, reject) => {
     let text = "";
     const settle = (): void => {
-      stdout?.off("data", hear).off("end", giveUp);
+      stdout?.off("data", onData).off("end", onEnd);
     };
-    const hear = (chunk: Buffer): void => {
+    const onData = (chunk: Buffer): void => {
       text += chunk.toString();
       if (!text.endsWith("\n")) return;
       settle();
       resolve(text.trim());
     };
-    const giveUp = (): void => {
+    const onEnd = (): void => {
       settle();
       reject(new Error(`the program ended early: ${text}`));
     };
-    stdout?.on("data", hear).on("end", giveUp);
+    stdout?.on("data", onData).on("end", onEnd);
   });
 }

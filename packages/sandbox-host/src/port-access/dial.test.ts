@@ -38,7 +38,7 @@ function rig() {
 }
 
 describe("connections to ports", () => {
-  it("are shared: two sessions that want all of them leave a third of them to others", async () => {
+  it("are shared: two sessions that ask for all of them leave a third to others", async () => {
     const { connect, ends } = rig();
     expect(await connect("hog-a", 256)).toBe(128);
     expect(await connect("hog-b", 256)).toBe(64);

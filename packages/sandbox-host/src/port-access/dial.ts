@@ -1,20 +1,20 @@
 import { Duplex } from "node:stream";
-import { SandboxError } from "@turnbox/core";
+import { type Call, SandboxError } from "@turnbox/core";
 import type { Runtime } from "../runtime/runtime.ts";
 import { type Session, shareKeyOf } from "../session/session.ts";
 import { Shares } from "../share/shares.ts";
 
-/** Opens a connection to a port inside a session, at its loopback. A port where nobody listens ends it at once. */
-export type Dial = (session: Session, port: number, call: { readonly signal: AbortSignal }) => Promise<Duplex>;
+/** Opens a connection to a port inside a session, at its loopback. If nothing listens on the port, it ends at once. */
+export type Dial = (session: Session, port: number, call: Call) => Promise<Duplex>;
 
-/** Most connections of a host at once, which sessions share: each is a process on it. */
+/** The most connections of a host at once, which sessions share. Each is a process on the host. */
 const MAX_CONNECTIONS = 256;
-/** A connection may be as long as a day; what is cut then can connect again. */
+/** A connection ends after a day at most; its client can connect again. */
 const CONNECTION_MS = 86_400_000;
 
 /**
- * Connects by a small program in the sandbox, not through its network: it works whatever the policy is, reaches servers that
- * listen on loopback only, and no packet can go from the machine to a sandbox.
+ * Connects by a small program in the sandbox, not through its network: it works under every policy and for servers that listen
+ * on loopback only, and no packet can go from the machine to a sandbox.
  */
 export function createDial(deps: {
   readonly runtime: Runtime;

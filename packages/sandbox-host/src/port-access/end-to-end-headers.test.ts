@@ -29,11 +29,11 @@ describe("the headers that a proxy passes on", () => {
     expect(endToEndHeaders(raw)).toEqual(["X-End", "1"]);
   });
 
-  it("keep the length of the body, whatever the message says", () => {
+  it("keep the length of the body, also if the message names it as one of the connection", () => {
     expect(endToEndHeaders(["Connection", "content-length", "Content-Length", "5"])).toEqual(["Content-Length", "5"]);
   });
 
-  it("are without what stays with the proxy", () => {
+  it("are without those that stay with the proxy", () => {
     expect(endToEndHeaders(["Token", "t", "X", "1"], (name) => name === "token")).toEqual(["X", "1"]);
   });
 
@@ -42,7 +42,7 @@ describe("the headers that a proxy passes on", () => {
     ["x", "\u0001"],
     ["x", "a\nb"],
     ["", "1"],
-  ])("are refused where one may not be sent: %j", (...raw) => {
+  ])("are refused if one may not be sent: %j", (...raw) => {
     expect(() => endToEndHeaders(raw)).toThrow();
   });
 });

@@ -1,6 +1,6 @@
 import { validateHeaderName, validateHeaderValue } from "node:http";
 
-/** Headers that speak about one connection only; a proxy makes its own. */
+/** Headers about one connection only; a proxy makes its own. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
@@ -10,17 +10,17 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** Headers between proxies, known ones and others. */
+/** The start of the names of headers between proxies. */
 const OF_PROXIES = "proxy-";
 
 const isOfConnection = (lower: string): boolean => HOP_BY_HOP.has(lower) || lower.startsWith(OF_PROXIES);
 
-/** Names and values in turn, as Node gives and takes them. */
+/** Names and values in turn, as in Node's `rawHeaders`. */
 type RawHeaders = readonly string[];
 
 /**
  * The headers of a message that its proxy passes on: without those of the connection, and without those that the message's
- * `Connection` header names. `Content-Length` stays in any case: it says where the body ends. Throws if a name or a value
+ * `Connection` header names. `Content-Length` always stays: it defines the end of the body. Throws if a name or a value
  * may not be sent.
  */
 export function endToEndHeaders(rawHeaders: RawHeaders, isDropped: (name: string) => boolean = () => false): string[] {

@@ -1,13 +1,13 @@
 import { type Duplex, pipeline } from "node:stream";
 
-/** Two connections that pass on to one another what comes. */
+/** Two connections whose bytes are passed on to one another. */
 export interface Joint {
   /** Ends both if they may not be joined any more. */
   check(): void;
 }
 
 /**
- * Each end of one side goes on to the other; what breaks breaks both. Nothing passes once `isOpen` is false: it is asked for
+ * The end of one side is passed on to the other; if one breaks, both do. Nothing passes once `isOpen` is false: it is called for
  * every piece.
  */
 export function join(a: Duplex, b: Duplex, isOpen: () => boolean): Joint {

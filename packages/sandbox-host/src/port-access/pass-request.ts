@@ -4,7 +4,7 @@ import { type Duplex, pipeline } from "node:stream";
 import { endToEndHeaders } from "./end-to-end-headers.ts";
 import { join, type Joint } from "./join.ts";
 
-/** A request from outside that may reach the sandbox. */
+/** A request from outside that is passed on to the sandbox. */
 export interface PassedRequest {
   readonly incoming: IncomingMessage;
   readonly response: ServerResponse;
@@ -17,7 +17,7 @@ export interface PassedRequest {
 export interface PassedUpgrade extends Omit<PassedRequest, "response"> {
   readonly socket: Duplex;
   readonly head: Buffer;
-  /** Whether the connection may go on; asked for every piece that passes. */
+  /** Whether the connection may go on; called for every piece that passes. */
   readonly isOpen: () => boolean;
   readonly onJoined: (joint: Joint) => void;
 }
@@ -26,12 +26,12 @@ const MIN_STATUS = 200;
 const MAX_STATUS = 599;
 /** Interim answers are not passed on; a server that sends more of them than this sends nothing else. */
 const MAX_INTERIM = 16;
-/** Until a server inside has answered a request for another protocol. */
+/** How long a server inside may take to answer a request for another protocol. */
 const UPGRADE_MS = 30_000;
 
 /**
- * Passes a request on to a server inside, and its answer back. The server is agent code: whatever it sends, the client gets an
- * answer that is well formed, a 502, or a connection that ends in the middle of the answer. Rejects never.
+ * Passes a request on to a server inside, and its answer back. The server is agent code: for anything that it sends, the client
+ * gets a well-formed answer, a 502, or a connection that ends in the middle of the answer. Never rejects.
  */
 export async function passRequest(passed: PassedRequest): Promise<void> {
   const { incoming, response } = passed;
@@ -52,7 +52,7 @@ export async function passRequest(passed: PassedRequest): Promise<void> {
   }
 }
 
-/** The same for a request that asks for another protocol: after a 101 the two sides are joined. Rejects never. */
+/** The same for a request that asks for another protocol: after a 101 the two sides are joined. Never rejects. */
 export async function passUpgrade(passed: PassedUpgrade): Promise<void> {
   const { incoming, socket } = passed;
   const response = answerOn(socket as Socket, incoming);
@@ -82,7 +82,7 @@ export async function passUpgrade(passed: PassedUpgrade): Promise<void> {
   }
 }
 
-/** An answer for a request that its server has given away, together with its socket; the socket ends with it. */
+/** The answer to a request whose server no longer owns it and its socket; the socket ends with the answer. */
 function answerOn(socket: Socket, incoming: IncomingMessage): ServerResponse {
   const response = new ServerResponse(incoming);
   response.assignSocket(socket);
@@ -94,7 +94,7 @@ function answerOn(socket: Socket, incoming: IncomingMessage): ServerResponse {
   return response;
 }
 
-/** A connection inside that ends with the answer, also if the client has left meanwhile. */
+/** A connection to the server inside, which ends with the answer, also if the client has left meanwhile. */
 async function dialFor({ dial }: Pick<PassedRequest, "dial">, response: ServerResponse): Promise<Duplex> {
   const inside = await dial();
   inside.on("error", () => undefined);
@@ -105,7 +105,7 @@ async function dialFor({ dial }: Pick<PassedRequest, "dial">, response: ServerRe
 }
 
 function onwardHeaders({ incoming, isDropped }: Pick<PassedRequest, "incoming" | "isDropped">): string[] {
-  // The listener has answered an expectation itself.
+  // The listener has answered `Expect` itself.
   return endToEndHeaders(incoming.rawHeaders, (name) => name === "expect" || isDropped(name));
 }
 
@@ -135,7 +135,7 @@ function passAnswerBack(onward: ClientRequest, response: ServerResponse, inside:
       if (statusCode < MIN_STATUS || statusCode > MAX_STATUS) throw new Error("not a final answer");
       // The reason phrase is left out: no client needs it, and it may be anything.
       response.writeHead(statusCode, endToEndHeaders(rawHeaders));
-      // A client sees that the answer has begun, also if its body takes long or breaks off.
+      // The client gets the headers at once, also if the body takes long or breaks off.
       response.flushHeaders();
       pipeline(answer, response, () => undefined);
     } catch {
@@ -165,7 +165,7 @@ function switchProtocols(
   onJoined(join(socket, inside, isOpen));
 }
 
-/** An answer that has begun is cut; one that is whole is left alone. */
+/** Answers with 502. An answer that has begun is cut instead; one that is complete is left as it is. */
 export function sayBadGateway(response: ServerResponse): void {
   if (response.writableEnded) return;
   if (response.headersSent) {

@@ -78,14 +78,14 @@ describe("the address of a port", () => {
     expect(seen[1]?.headers).not.toHaveProperty("turnbox-port-token");
   });
 
-  it("refuses everybody else before anything reaches the sandbox (attack 47)", async () => {
+  it("refuses every other request before anything gets to the sandbox (attack 47)", async () => {
     expect((await send({})).status).toBe(401);
     expect((await send({ authorization: "Bearer bad" })).status).toBe(401);
     expect(await raw("GET / HTTP/1.1\r\nhost: a\r\nupgrade: echo\r\nconnection: upgrade\r\n\r\n")).toContain(" 401 ");
     expect(seen).toEqual([]);
   });
 
-  it("is no proxy to other places (attack 45)", async () => {
+  it("is no proxy to other hosts (attack 45)", async () => {
     const head = "host: a\r\nturnbox-port-token: good\r\nconnection: close\r\n\r\n";
     expect(await raw(`GET http://169.254.169.254/ HTTP/1.1\r\n${head}`)).toContain(" 400 ");
     expect(await raw(`CONNECT 169.254.169.254:80 HTTP/1.1\r\n${head}`)).not.toContain(" 200 ");
@@ -104,7 +104,7 @@ describe("the address of a port", () => {
     socket.destroy();
   });
 
-  it("lets anybody in where the policy says so, whatever they speak", async () => {
+  it("accepts any protocol without a token if the policy makes the port public", async () => {
     audience = "public";
     expect((await send({}, "body")).body).toBe("body");
     expect(await raw("no http at all\r\n\r\n")).toContain("400 Bad Request");
@@ -150,7 +150,7 @@ describe("the address of a port", () => {
     expect(answer.endsWith("\r\n\r\nok")).toBe(true);
   });
 
-  it("frames the body of a request itself, whatever the request says about the connection", async () => {
+  it("frames the body of a request itself, also if headers of the connection claim otherwise", async () => {
     const head =
       "host: a\r\nturnbox-port-token: good\r\nconnection: close, content-length\r\ntrailer: x\r\nte: trailers\r\n";
     const body = "GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n";
@@ -209,7 +209,7 @@ describe("the address of a port", () => {
     clearInterval(drip);
   });
 
-  it("says that a port has no listener", async () => {
+  it("reports that a port has no listener", async () => {
     inside.close();
     await once(inside, "close");
     expect((await send({ authorization: "Bearer good" })).status).toBe(502);

@@ -7,38 +7,40 @@ import { parseBearer, SandboxError } from "@turnbox/core";
 import { join, type Joint } from "./join.ts";
 import { passRequest, passUpgrade, sayBadGateway } from "./pass-request.ts";
 
-/** Where a port of a session is reached from outside. */
+/** The address at which a port of a session is reached from outside. */
 export interface PortListener extends AsyncDisposable {
   readonly listenPort: number;
-  /** Ends the connections that what has changed since does not allow: tunnels of a port that is not public any more, and
-   * upgraded ones whose token has ended. */
+  /**
+   * Ends connections that are no longer allowed: tunnels of a port that is not public any more, and upgraded connections whose
+   * token has ended.
+   */
   checkOpen(): void;
 }
 
 export interface ListenerOptions {
   /** The address that the host serves at. */
   readonly bindAddress: string;
-  /** 0 takes any that is free. */
+  /** 0 means any free port. */
   readonly listenPort: number;
   readonly tls: { readonly certificate: Buffer; readonly privateKey: Buffer } | null;
   dial(): Promise<Duplex>;
-  /** Whether anybody may connect at this moment; then whatever is spoken is passed on as it is. */
+  /** Whether connections need no token at this moment. Then bytes of any protocol are passed on as they are. */
   isPublic(): boolean;
   isToken(token: string): boolean;
   touch(): void;
-  /** How long a connection that has not shown a token may be silent, or take for its headers. */
+  /** How long a connection without a token may be silent, or take for its headers. Default 15 s. */
   readonly silenceMs?: number;
 }
 
 const MAX_CONNECTIONS = 64;
 const TOKEN_HEADER = "turnbox-port-token";
 const SILENCE_MS = 15_000;
-/** How often slow headers are looked for. */
+/** How often connections are checked for slow headers. */
 const CHECK_MS = 5_000;
 
 /**
- * Passes connections on to a port inside. If the policy opens it to the public, any protocol; otherwise HTTP, each request
- * with the port's token, upgrades to web sockets included. The token itself never reaches the sandbox.
+ * Passes connections on to a port inside. If the policy makes the port public, of any protocol; otherwise HTTP requests with the
+ * port's token, including upgrades to web sockets. The token itself is never passed on to the sandbox.
  */
 export async function startPortListener(options: ListenerOptions): Promise<PortListener> {
   const { tls } = options;
@@ -81,7 +83,7 @@ export async function startPortListener(options: ListenerOptions): Promise<PortL
     [Symbol.asyncDispose]: async () => {
       const closed = once(server, "close");
       server.close();
-      // Ends the check of slow headers; that this one is not listening is known.
+      // Ends the check of slow headers. It fails because this server is not listening, which is ignored.
       http.close(() => undefined);
       for (const socket of sockets) socket.destroy();
       await closed;
@@ -99,10 +101,10 @@ function createHttpSide(options: ListenerOptions, joints: Set<Joint>): HttpServe
   const http = createHttpServer(
     {
       headersTimeout: silenceMs,
-      // A body may take as long as it likes: only a request with the token has one.
+      // A body has no time limit: only a request with the token has one.
       requestTimeout: 0,
       connectionsCheckingInterval: Math.min(CHECK_MS, silenceMs),
-      // What has a body is a request like others: its client may not need the other protocol.
+      // A request with a body is handled like others: its client may not need the other protocol.
       shouldUpgradeCallback: ({ method, headers }) =>
         method === "GET" && headers["content-length"] === undefined && headers["transfer-encoding"] === undefined,
     },
@@ -133,7 +135,7 @@ function createHttpSide(options: ListenerOptions, joints: Set<Joint>): HttpServe
   http.on("clientError", (_: Error, socket: Duplex) => {
     socket.destroy();
   });
-  // The server gets its sockets from outside and never listens; this is what starts its check of slow headers.
+  // The server gets its sockets from outside and never listens; this event starts its check of slow headers.
   http.emit("listening");
   return http;
 }
@@ -150,12 +152,12 @@ function keep(joints: Set<Joint>, joint: Joint, socket: Duplex): void {
   socket.on("close", () => joints.delete(joint));
 }
 
-/** Why a request is not passed on; null where it is. */
+/** The status with which a request is refused; null if it is passed on. */
 function refusal(options: ListenerOptions, { headers, url = "", method }: IncomingMessage): number | null {
   const header = headers[TOKEN_HEADER];
   const token = typeof header === "string" ? header : bearerOf(headers.authorization);
   if (!options.isPublic() && (token === undefined || !options.isToken(token))) return 401;
-  // Neither a proxy for other places nor a way to make one of the server inside.
+  // The listener is no proxy to other hosts, and does not let the server inside be used as one.
   return url.startsWith("/") || (method === "OPTIONS" && url === "*") ? null : 400;
 }
 
@@ -167,7 +169,7 @@ function bearerOf(authorization: string | undefined): string | undefined {
   }
 }
 
-/** What stays here: the token, and the authorization unless the token was sent beside it. */
+/** The headers that are not passed on: the token, and the authorization unless the token has a header of its own. */
 function dropsOf({ headers }: IncomingMessage): (name: string) => boolean {
   const beside = headers[TOKEN_HEADER] !== undefined;
   return (name) => name === TOKEN_HEADER || (name === "authorization" && !beside);

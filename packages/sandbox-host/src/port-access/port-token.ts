@@ -1,19 +1,19 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Secret } from "@turnbox/core";
 
-/** What a token opens: one port of one incarnation of one session. */
+/** The rights of a token: one port of one generation of one session. */
 export interface PortGrant {
-  /** The session's own, never used for another. */
+  /** The session's own token, never used for another session. */
   readonly sessionToken: string;
   readonly port: number;
   readonly generation: number;
-  /** Null is as long as the generation. */
+  /** Null means that it lasts as long as the generation. */
   readonly expiresAtMs: number | null;
 }
 
 const TOKEN = /^tbp1\.(\d{1,16}|-)\.[A-Za-z0-9_-]{43}$/;
 
-/** Tokens that need no record: whoever has the key can tell a true one, and for what. */
+/** Makes a token, which needs no record: with the key alone it can be verified for a grant. */
 export function signPortToken(key: Secret, grant: PortGrant): string {
   const end = grant.expiresAtMs === null ? "-" : String(grant.expiresAtMs);
   const content = JSON.stringify([grant.sessionToken, grant.port, grant.generation, end]);

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { ListenerOptions } from "./port-listener.ts";
 
-/** The certificate that the host serves with, also at the addresses of ports; null where it serves without. */
+/** The certificate of the host, which is used at the addresses of ports as well; null if it serves without TLS. */
 export async function readTls(paths: {
   readonly tlsCertificatePath: string | null;
   readonly tlsKeyPath: string | null;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createLog, type Log } from "@turnbox/core";
 import { createManualClock, type ManualClock } from "@turnbox/core/testing";
 import { type Containers, createContainers } from "../container/container.ts";
-import { createFakeNetwork, type FakeNetwork } from "../network/fake/fake-network.ts";
+import { FakeNetwork } from "../network/fake/fake-network.ts";
 import { openRecords, type Records } from "../record/records.ts";
 import type { SessionRow, SnapshotRow } from "../record/row.ts";
 import { createFakeMachine, createFakeRuntime, type FakeRuntime } from "../runtime/fake/fake-runtime.ts";
@@ -50,7 +50,7 @@ export async function createRig(): Promise<Rig> {
   await storage.open(CALL);
   await storage.createBase(BASE, (path) => writeFile(join(path, "a.txt"), "base"), CALL);
   const runtime = createFakeRuntime({ machine: createFakeMachine() });
-  const network = createFakeNetwork();
+  const network = new FakeNetwork();
   const events = createSessionEvents({ clock });
   const registry = createRegistry({ maxSessions: 0, events });
   let count = 0;

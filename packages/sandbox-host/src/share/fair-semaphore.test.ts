@@ -15,7 +15,7 @@ function asking(semaphore: FairSemaphore, keys: readonly string[]) {
 }
 
 describe("FairSemaphore", () => {
-  it("go to the key that holds least, and in turn among equals", async () => {
+  it("go to the key that holds least, and in turn to keys that hold the same", async () => {
     const semaphore = new FairSemaphore({ count: 1, maxWaiting: 100 });
     const entered = asking(semaphore, ["hog", "hog", "hog", "hog", "b", "c", "b"]);
     for (let count = 0; count < 7; count += 1) {
@@ -26,7 +26,7 @@ describe("FairSemaphore", () => {
     expect(entered.map(({ key }) => key)).toEqual(["hog", "hog", "b", "c", "hog", "b", "hog"]);
   });
 
-  it("are kept free by a key that would take too many of them", async () => {
+  it("are left free by a key that asks for too many of them", async () => {
     const semaphore = new FairSemaphore({ count: 4, maxWaiting: 100 });
     const hogs = asking(semaphore, ["hog", "hog", "hog"]);
     await settled();
@@ -43,7 +43,7 @@ describe("FairSemaphore", () => {
     expect(hogs).toHaveLength(3);
   });
 
-  it("are refused to a key of which too many wait, and left by one that stops waiting", async () => {
+  it("are refused to a key with too many waiting calls, and are not held by one that stops waiting", async () => {
     const semaphore = new FairSemaphore({ count: 1, maxWaiting: 3 });
     const leave = await semaphore.acquire("a", never);
     const over = new AbortController();

@@ -22,8 +22,8 @@ const settled = async (): Promise<void> => {
   for (let count = 0; count < 20; count += 1) await Promise.resolve();
 };
 
-describe("looks that many share", () => {
-  it("are two for a thousand questions at once, and none is older than its question", async () => {
+describe("looks that callers share", () => {
+  it("are two for a thousand calls at once, and no result is older than its call", async () => {
     const { looks, begun } = rig();
     const first = looks.ask("a", CALL);
     const others = Array.from({ length: 999 }, () => looks.ask("a", CALL));
@@ -38,7 +38,7 @@ describe("looks that many share", () => {
     expect([await later, begun.length]).toEqual([3, 3]);
   });
 
-  it("are apart for each key", async () => {
+  it("are separate for each key", async () => {
     const { looks, begun } = rig();
     const asked = [looks.ask("a", CALL), looks.ask("b", CALL)];
     expect(begun.map(({ key }) => key)).toEqual(["a", "b"]);
@@ -46,7 +46,7 @@ describe("looks that many share", () => {
     expect(await Promise.all(asked)).toEqual([7, 7]);
   });
 
-  it("fail for those who waited for that look, and go on for the others also where one leaves", async () => {
+  it("fail for the callers of that look alone, and go on if one of them leaves", async () => {
     const { looks, begun } = rig();
     const leave = new AbortController();
     const gone = looks.ask("a", leave);

@@ -1,7 +1,7 @@
-import { SandboxError } from "@turnbox/core";
+import { type Call, SandboxError } from "@turnbox/core";
 import { untilAborted } from "../async/until-aborted.ts";
 
-/** How long a look may take that many wait for: none of them ends it. */
+/** How long a look may take. No single caller ends it, because many may wait for it. */
 const LOOK_MS = 30_000;
 
 interface Looks<Answer> {
@@ -10,18 +10,18 @@ interface Looks<Answer> {
 }
 
 /**
- * Looks that many ask for at once, by key. There is one at a time for a key; whoever asks meanwhile gets the answer of the
- * next one, which all of them share: no answer is older than its question, and a thousand questions are two looks.
+ * Looks at something that many callers ask for at the same time, by key. There is one look at a time for a key; all callers that
+ * come meanwhile share the next one. So no result is older than its call, and a thousand calls are two looks.
  */
 export class SharedLooks<Answer> {
-  readonly #look: (key: string, call: { readonly signal: AbortSignal }) => Promise<Answer>;
+  readonly #look: (key: string, call: Call) => Promise<Answer>;
   readonly #looks = new Map<string, Looks<Answer>>();
 
-  constructor(look: (key: string, call: { readonly signal: AbortSignal }) => Promise<Answer>) {
+  constructor(look: (key: string, call: Call) => Promise<Answer>) {
     this.#look = look;
   }
 
-  async ask(key: string, { signal }: { readonly signal: AbortSignal }): Promise<Answer> {
+  async ask(key: string, { signal }: Call): Promise<Answer> {
     if (signal.aborted) throw SandboxError.from(signal.reason);
     const running = this.#looks.get(key);
     if (running === undefined) return await untilAborted(this.#begin(key), signal);

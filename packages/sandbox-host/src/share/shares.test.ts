@@ -8,8 +8,8 @@ function greedy(size: number, keys: readonly string[]): readonly number[] {
   return keys.map((key) => shares.heldBy(key));
 }
 
-describe("shares of a number of places", () => {
-  it("leave a place to a key that holds none as long as there are fewer keys than places", () => {
+describe("shares of a number of slots", () => {
+  it("leave a slot to a key that holds none as long as there are fewer keys than slots", () => {
     expect(greedy(16, ["a"])).toEqual([8]);
     expect(greedy(16, ["a", "b"])).toEqual([6, 5]);
     expect(greedy(16, ["a", "b", "c"])).toEqual([4, 4, 4]);
@@ -24,7 +24,7 @@ describe("shares of a number of places", () => {
     expect(greedy(1, ["a", "b"])).toEqual([1, 0]);
   });
 
-  it("are left once, and are free then", () => {
+  it("are left once, and are free after that", () => {
     const shares = new Shares(2);
     const leave = shares.enter("a");
     expect([shares.enter("a"), shares.held, shares.heldBy("a")]).toEqual([undefined, 1, 1]);

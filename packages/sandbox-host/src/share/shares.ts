@@ -1,12 +1,12 @@
 /**
- * Who holds how many of a number of equal places. A key is given a further place only while it holds fewer than are free: one
- * key alone comes to half of them, two to a third each, and a key that holds nothing finds a free place for as long as there
- * are fewer keys than places. No share is set aside for a key that does not ask.
+ * Shares a number of equal slots among keys. A key gets a further slot only while it holds fewer than are free: one key alone can
+ * have half of them, two a third each, and a key that holds nothing gets a slot as long as there are fewer keys than slots. No
+ * share is reserved for a key that asks for none.
  *
  *     const leave = shares.enter(session.row.token);
  *     if (leave === undefined) throw overloaded();
  *
- * The key is the session's token; it may as well be what several sessions have in common.
+ * The key is the session's token, or a key that several sessions have in common.
  */
 export class Shares {
   readonly #size: number;
@@ -30,7 +30,7 @@ export class Shares {
     return this.heldBy(key) + extra.own < this.#size - this.#held - extra.all;
   }
 
-  /** Takes a place, whether or not the key has room. */
+  /** Takes a slot, whether or not the key has room. */
   take(key: string): void {
     this.#held += 1;
     this.#heldBy.set(key, this.heldBy(key) + 1);
@@ -43,7 +43,7 @@ export class Shares {
     else this.#heldBy.set(key, left);
   }
 
-  /** Takes a place if the key has room; returns how to leave it, which does nothing the second time. */
+  /** Takes a slot if the key has room; returns the function that leaves it, which does nothing the second time. */
   enter(key: string): (() => void) | undefined {
     if (!this.hasRoom(key)) return undefined;
     this.take(key);

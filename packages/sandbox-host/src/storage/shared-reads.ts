@@ -1,6 +1,5 @@
-import type { Clock } from "@turnbox/core";
+import { type Clock, replaceMembers } from "@turnbox/core";
 import { SharedLooks } from "../share/shared-looks.ts";
-import { replaceMembers } from "./replace-members.ts";
 import type { Storage } from "./storage.ts";
 
 /** How old the sizes of all sessions may be. They are some seconds old anyway: storage writes in groups. */

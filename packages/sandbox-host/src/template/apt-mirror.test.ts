@@ -35,7 +35,7 @@ Components: main
     expect(findMirror("deb cdrom:[Debian]/ bookworm main\n", "bookworm")).toBeNull();
   });
 
-  it("does not take a repository of somebody else that is named after the release", () => {
+  it("does not take another repository that is named after the release", () => {
     const sources = `deb http://vendor.example.com/linux bookworm main
 deb http://a.example.org/mirror/debian/ bookworm main contrib
 

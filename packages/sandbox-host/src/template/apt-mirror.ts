@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError } from "@turnbox/core";
 
-/** A release of Debian and where its packages come from. */
+/** A release of Debian and the mirror of its packages. */
 export interface AptMirror {
   readonly codename: string;
   readonly url: string;
@@ -29,7 +29,7 @@ export async function readAptMirror(): Promise<AptMirror> {
   return { codename, url };
 }
 
-/** The text of all source files; where one ends, an entry ends. */
+/** The text of all source files, with an empty line after each, which ends an entry. */
 async function readSources(directory: string): Promise<string> {
   const more = join(directory, "sources.list.d");
   const names = (await readdir(more).catch(() => [])).filter((name) => /\.(list|sources)$/.test(name)).toSorted();
@@ -48,7 +48,7 @@ export function findMirror(sources: string, codename: string): string | null {
   return best ?? null;
 }
 
-/** Repositories of others may use the release's name too; that of the release has its updates as well. */
+/** Other repositories may use the release's name too; the release's own has its updates as well. */
 function rank(url: string, entries: readonly Entry[], codename: string): number {
   const hasUpdates = entries.some(({ urls, suites }) => urls.includes(url) && suites.includes(`${codename}-updates`));
   return (hasUpdates ? 2 : 0) + (/\/debian\/?$/.test(url) ? 1 : 0);

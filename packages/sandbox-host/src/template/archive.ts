@@ -7,10 +7,10 @@ export interface ArchiveLimits {
   readonly maxEntries: number;
 }
 
-/** What no root filesystem has. */
+/** More than any root filesystem has. */
 export const MAX_TEMPLATE_ENTRIES = 2_000_000;
 
-/** What was seen so far, also over several archives that make one root. */
+/** What was read so far, of all archives that make one root together. */
 export interface ArchiveCounter {
   bytes: number;
   entries: number;
@@ -26,10 +26,10 @@ const UNPACK_DEADLINE_MS = 600_000;
 /**
  * Unpacks a tar archive (plain or gzip) of a root filesystem into an empty directory, keeping modes and owners. Entries
  * that lead out of the directory, devices and archives beyond the limits are refused with `TEMPLATE_INVALID`. What the
- * archive has in /dev is passed over: the sandbox makes its own.
+ * archive has in /dev is left out: the sandbox makes its own.
  *
- * The archive is looked through first. GNU tar then unpacks it: it keeps links as they are, also absolute ones, which a
- * root filesystem is full of, and never writes through one, because it makes those that lead elsewhere last.
+ * All headers are read first. GNU tar then unpacks the archive: it keeps links as they are, also absolute ones, which a root
+ * filesystem has many of, and never writes through one, because it makes those that lead elsewhere last.
  */
 export async function unpackArchive(file: string, directory: string, options: UnpackOptions): Promise<void> {
   await inspect(file, options);
@@ -80,7 +80,7 @@ const ALLOWED: ReadonlySet<string> = new Set([
   "SymbolicLink",
 ]);
 
-/** Counts an entry, and says why it is not acceptable; null where it is. */
+/** Counts an entry. Returns why it is not acceptable; null if it is. */
 export function countEntry(
   { path, type, size }: Pick<ReadEntry, "path" | "type" | "size">,
   counter: ArchiveCounter,

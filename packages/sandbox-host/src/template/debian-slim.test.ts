@@ -36,7 +36,7 @@ describe("a slim Debian", () => {
     expect(existsSync(join(root, "usr/bin/git"))).toBe(true);
   });
 
-  it("tells dpkg the same for what is installed later", async () => {
+  it("configures dpkg the same way for later packages", async () => {
     await prepareSlim(root);
     const rules = (await readFile(join(root, "etc/dpkg/dpkg.cfg.d/turnbox"), "utf8")).split("\n");
     expect(rules).toContain("path-exclude=/usr/share/man/*");

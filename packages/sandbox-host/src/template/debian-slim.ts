@@ -1,11 +1,11 @@
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** What no program needs: manuals, translations, documents but for licences. */
+/** Files that no program needs: manuals, translations, and documents except for licences. */
 const LEFT_OUT = ["usr/share/man", "usr/share/info", "usr/share/locale", "usr/share/lintian"];
 const DOCUMENTS = "usr/share/doc";
 const LICENCE = "copyright";
-/** Flushing each file by itself is slow, and a tree that was cut off is thrown away. */
+/** To flush each file by itself is slow, and an incomplete tree is removed anyway. */
 const DPKG_RULES = [
   "force-unsafe-io",
   ...LEFT_OUT.map((path) => `path-exclude=/${path}/*`),
@@ -21,7 +21,7 @@ export async function prepareSlim(root: string): Promise<void> {
   await writeFile(join(directory, "turnbox"), DPKG_RULES.join("\n"));
 }
 
-/** Removes what was there before dpkg knew its rules, and what only installing needed. */
+/** Removes what was installed before dpkg had its rules, and what only the installation needed. */
 export async function removeUnneeded(root: string): Promise<void> {
   for (const path of LEFT_OUT) await empty(join(root, path), []);
   for (const entry of await entriesOf(join(root, DOCUMENTS))) {

@@ -6,7 +6,7 @@ import { readAptMirror } from "./apt-mirror.ts";
 import { prepareSlim, removeUnneeded } from "./debian-slim.ts";
 import { packRoot } from "./pack-root.ts";
 
-/** What an agent expects to find. */
+/** The packages that agents expect. */
 export const DEBIAN_PACKAGES: readonly string[] = ["git", "python3", "curl", "ca-certificates", "ripgrep"];
 
 const PACKAGE_NAME = /^[a-z0-9][a-z0-9+.-]+$/;
@@ -23,8 +23,8 @@ export function parsePackages(list: string): readonly string[] {
 
 /**
  * Builds a Debian root filesystem with debootstrap, the smallest one with these packages, and packs it into a tar archive.
- * Release and mirror are those of this machine, because they are known to be reachable. What the machine itself put into
- * the tree (its address of the mirror aside) is not part of it.
+ * Release and mirror are those of this machine, because they are known to be reachable. Of the machine's own configuration only
+ * the mirror's address gets into the tree.
  */
 export async function buildDebian(
   { output, packages }: { readonly output: string; readonly packages: readonly string[] },

@@ -1,11 +1,10 @@
 import { chmod, copyFile, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type CommandResult, type CommandRunner, SandboxError } from "@turnbox/core";
-import { lacksTimeouts, mendBusybox } from "./mend-busybox.ts";
 
 export const MINI = "mini";
 
-/** Where Debian's static builds of the two programs are. */
+/** The paths of Debian's static builds of the two programs. */
 export interface MiniSources {
   readonly busybox: string;
   readonly bash: string;
@@ -17,6 +16,19 @@ const FILES: Readonly<Record<string, string>> = {
   "etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
   "etc/hostname": "turnbox\n",
 };
+
+/**
+ * The options of wget in a BusyBox that was built without timeouts: it takes the number after -T and stores it through a
+ * null pointer, which ends it by a segmentation fault.
+ */
+const FATAL = "^cqSO:o:P:Y:U:T:+t:n::\0";
+/**
+ * The same options in the same order and length, with -T as a word that is ignored, as -t is. In exchange the value of -Y
+ * has to follow it without a space.
+ */
+const HARMLESS = "^cqSO:o:P:Y::U:T:t:n::\0";
+/** How the help of a wget that has timeouts names the option. */
+const TIMEOUT_OPTION = /^\s*-T\s/m;
 
 interface MiniDeps {
   readonly sources: MiniSources;
@@ -50,7 +62,7 @@ async function copyProgram(from: string, to: string): Promise<void> {
   await chmod(to, 0o755);
 }
 
-/** Corrects what the copy of busybox would die of. */
+/** Corrects the fault that ends wget in the copy of busybox. */
 async function mend(copy: string, deps: MiniDeps): Promise<void> {
   const { stdout, stderr } = await ask(["wget", "--help"], deps);
   if (!lacksTimeouts(stdout + stderr)) return;
@@ -64,4 +76,18 @@ async function applets(deps: MiniDeps): Promise<readonly string[]> {
 
 async function ask(args: readonly string[], { sources, runner, signal }: MiniDeps): Promise<CommandResult> {
   return await runner.run({ command: sources.busybox, args, deadlineMs: 10_000 }, { signal });
+}
+
+/** Whether a BusyBox with this help of its wget may die of -T. */
+export const lacksTimeouts = (help: string): boolean => !TIMEOUT_OPTION.test(help);
+
+/**
+ * Corrects a BusyBox without timeouts in place. BusyBox looks for a program in itself before it searches PATH, so neither
+ * another program of that name nor a missing link keeps a shell from the faulty one (decision 0035).
+ */
+export function mendBusybox(program: Buffer): "mended" | "unchanged" {
+  const at = program.indexOf(FATAL, 0, "latin1");
+  if (at < 0 || program.includes(FATAL, at + 1, "latin1")) return "unchanged";
+  program.write(HARMLESS, at, "latin1");
+  return "mended";
 }

@@ -1,14 +1,14 @@
 import { SandboxError } from "@turnbox/core";
 
-/** What an OCI document says about a blob. */
+/** The description of a blob in an OCI document. */
 export interface Descriptor {
   readonly mediaType: string;
   /** Lower-case hex; no other algorithm is in use. */
   readonly sha256: string;
   readonly sizeBytes: number;
-  /** The name under which an index lists it, where it has one. */
+  /** Its name in an index; null if it has none. */
   readonly ref: string | null;
-  /** `os/architecture`, where told. */
+  /** `os/architecture`; null if it is not given. */
   readonly platform: string | null;
 }
 
@@ -55,8 +55,8 @@ export function parseManifest(text: string): Manifest {
 }
 
 /**
- * The one entry of an index that is meant: by name where one is given, and of this platform where entries tell theirs. An
- * index that leaves a choice is refused, and the refusal lists it.
+ * The one entry of an index with the given name, if there is one, and for this platform, if the entries have platforms. If more
+ * than one entry is left, the index is refused, and the refusal lists their names.
  */
 export function chooseEntry(
   entries: readonly Descriptor[],

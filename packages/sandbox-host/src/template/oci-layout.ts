@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { mkdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { SandboxError } from "@turnbox/core";
+import { type Call, SandboxError } from "@turnbox/core";
 import { extract } from "tar";
 import {
   chooseEntry,
@@ -15,27 +15,26 @@ import {
   parseManifest,
 } from "./oci-document.ts";
 
-/** An image whose blobs are what its manifest says, by size and digest. */
+/** An image whose blobs match its manifest by size and digest. */
 export interface OciImage {
   readonly manifest: Descriptor;
   readonly parts: Manifest;
 }
 
-interface Bounds {
+interface Bounds extends Call {
   readonly maxBytes: number;
-  readonly signal: AbortSignal;
 }
 
 const MAX_DOCUMENT_BYTES = 4 * 1024 * 1024;
 const MAX_NESTED_INDEXES = 4;
-/** Node's names of architectures where OCI has others. */
+/** OCI's names of architectures that differ from Node's. */
 const ARCHITECTURES: Readonly<Partial<Record<string, string>>> = { x64: "amd64", ia32: "386" };
 
 export const blobPath = (layout: string, { sha256 }: Descriptor): string => join(layout, "blobs/sha256", sha256);
 
 /**
- * The directory of an image layout: `path` itself, or `scratch`, where `path` is a tar archive (plain or gzip) of one and
- * its documents and blobs are unpacked to. Links and everything else in the archive are passed over.
+ * The directory of an image layout: `path` itself, or `scratch` if `path` is a tar archive (plain or gzip) of one. Then its
+ * documents and blobs are unpacked to it; links and everything else in the archive are left out.
  */
 export async function openLayout(
   { path, scratch }: { readonly path: string; readonly scratch: string },
@@ -65,7 +64,7 @@ export async function openLayout(
   return scratch;
 }
 
-/** Finds the image that is meant, and checks every blob of it. */
+/** Finds the image of this name and platform, and checks every blob of it. */
 export async function readImage(layout: string, options: Bounds & { readonly ref: string | null }): Promise<OciImage> {
   const version = await readDocument(join(layout, "oci-layout")).catch(() => undefined);
   if (version === undefined) throw invalidImage("it is no OCI image layout: there is no file oci-layout");
@@ -97,11 +96,7 @@ async function readDocument(path: string): Promise<string> {
   return await readFile(path, "utf8");
 }
 
-async function verifyBlob(
-  layout: string,
-  blob: Descriptor,
-  { signal }: { readonly signal: AbortSignal },
-): Promise<void> {
+async function verifyBlob(layout: string, blob: Descriptor, { signal }: Call): Promise<void> {
   const path = blobPath(layout, blob);
   const stats = await stat(path).catch(() => undefined);
   const name = `blob sha256:${blob.sha256}`;

@@ -144,12 +144,12 @@ describe("buildOci refuses, before anything is unpacked,", () => {
     await expect(build({ path: join(directory, "nope") })).rejects.toMatchObject({ reason: "FILE_NOT_FOUND" });
   });
 
-  it("a name that the layout does not have, and says which it has", async () => {
+  it("a name that the layout does not have, and lists those that it has", async () => {
     await writeImage(GOOD);
     await expect(build({ ref: "v2" })).rejects.toMatchObject({ message: expect.stringMatching(/"v2"; it has "v1"/) });
   });
 
-  it("everything without umoci, and says how to install it", async () => {
+  it("everything without umoci, with how to install it", async () => {
     await writeImage(GOOD);
     runner = createScriptedCommandRunner(() => ({ kind: "missing" }));
     await expect(build()).rejects.toMatchObject({
@@ -158,7 +158,7 @@ describe("buildOci refuses, before anything is unpacked,", () => {
     });
   });
 
-  it("a build that was given up", async () => {
+  it("a build whose signal has aborted", async () => {
     await writeImage(GOOD);
     await expect(build({ signal: AbortSignal.abort() })).rejects.toMatchObject({ name: "AbortError" });
   });
@@ -207,7 +207,7 @@ describe("buildOci", () => {
     expect(existsSync(join(directory, "scratch/layout/more"))).toBe(false);
   });
 
-  it("passes on what umoci says", async () => {
+  it("passes on the message of umoci", async () => {
     await writeImage(GOOD);
     runner = createScriptedCommandRunner(({ args }) =>
       args[0] === "raw"

@@ -11,11 +11,11 @@ import { completeRoot } from "./root-layout.ts";
 export interface OciBuild {
   /** An OCI image layout: a directory, or a tar archive of one. */
   readonly path: string;
-  /** The image's name in it; null where it has only one. */
+  /** The image's name in the layout; null if the layout has only one image. */
   readonly ref: string | null;
-  /** Where the archive of the root filesystem goes. */
+  /** The path of the archive that is made. */
   readonly output: string;
-  /** An empty directory for what is made on the way. The caller removes it. */
+  /** An empty directory for temporary files. The caller removes it. */
   readonly scratch: string;
 }
 
@@ -27,13 +27,13 @@ interface Deps {
 
 const UNPACK_DEADLINE_MS = 20 * 60_000;
 const VERSION_DEADLINE_MS = 10_000;
-/** What the image is called in the layout that umoci is given. */
+/** The name of the image in the layout that umoci reads. */
 const STAGED_REF = "image";
 
 /**
  * Makes the archive of an image's root filesystem with umoci, as root, so that owners are kept. Blobs that do not match
  * their digests, and everything that the import of an archive refuses, are refused before anything is unpacked. Only files
- * are taken over: what the image's config says about commands, users, variables and directories is not.
+ * are taken over; commands, users, variables and directories in the image's config are not.
  */
 export async function buildOci(build: OciBuild, deps: Deps): Promise<void> {
   const { limits, signal } = deps;

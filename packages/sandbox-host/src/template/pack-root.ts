@@ -2,7 +2,7 @@ import { type CommandRunner, SandboxError } from "@turnbox/core";
 
 const PACK_DEADLINE_MS = 10 * 60_000;
 
-/** Packs a root filesystem into a tar archive that a host imports. What is in /dev stays out: the sandbox makes its own. */
+/** Packs a root filesystem into a tar archive that a host imports. What is in /dev is left out: the sandbox makes its own. */
 export async function packRoot(
   { root, output }: { readonly root: string; readonly output: string },
   deps: { readonly runner: CommandRunner; readonly signal: AbortSignal },

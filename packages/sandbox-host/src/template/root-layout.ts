@@ -5,12 +5,12 @@ import { SandboxError } from "@turnbox/core";
 /** Directories every template has: mount points of the sandbox, and the working directory of both tiers. */
 const REQUIRED = ["dev", "proc", "run", "run/turnbox", "sys", "tmp", "workspace"] as const;
 const MODES: Readonly<Partial<Record<string, number>>> = { tmp: 0o1777 };
-/** What a tool call starts. One of them has to be there. */
+/** The shell of tool calls. One of them has to be there. */
 const SHELLS = ["bin/bash", "usr/bin/bash"] as const;
 
 /**
  * Turns a directory into a usable root: makes the required directories that are missing, and refuses with
- * `TEMPLATE_INVALID` what would lead a mount out of the root (a link in the place of one) or has no shell.
+ * `TEMPLATE_INVALID` a root in which a mount could lead out (a link instead of a directory) or which has no shell.
  */
 export async function completeRoot(root: string): Promise<void> {
   for (const name of REQUIRED) {

@@ -3,121 +3,95 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { type CommandRunner, SandboxError } from "@turnbox/core";
+import { type Call, type CommandRunner, SandboxError } from "@turnbox/core";
 import type { BaseInfo, BaseRef, Storage } from "../storage/storage.ts";
 import { type ArchiveLimits, unpackArchive } from "./archive.ts";
 import { completeRoot } from "./root-layout.ts";
-import { parseTemplateName, parseTemplateReference, type TemplateReference } from "./template-name.ts";
+import { chooseVersion, parseTemplateName, parseTemplateReference } from "./template-reference.ts";
 import { digestTree } from "./tree-digest.ts";
 
-interface Call {
-  readonly signal: AbortSignal;
-}
-
-/** The templates of this host. A version is its content's digest: the same content imported twice is one version. */
-export interface Templates {
-  /** The version that a session is made from: the latest one where only a name is given. `TEMPLATE_NOT_FOUND` otherwise. */
-  resolve(reference: string, call: Call): Promise<BaseInfo>;
-  /** By name, then newest first. */
-  list(call: Call): Promise<readonly BaseInfo[]>;
-  /** Makes a version from a tar stream of a root filesystem. */
-  importArchive(name: string, archive: AsyncIterable<Uint8Array>, call: Call): Promise<BaseInfo>;
-  /** Makes a version from what `fill` writes into an empty directory. */
-  build(name: string, fill: (directory: string) => Promise<void>, call: Call): Promise<BaseInfo>;
-  remove(base: BaseRef, call: Call): Promise<void>;
-}
-
-const COPY_DEADLINE_MS = 600_000;
-
-export function createTemplates(deps: {
+export interface TemplatesOptions {
   readonly storage: Storage;
   readonly runner: CommandRunner;
   /** A directory on a plain disk, for archives and trees that are not a template yet. */
   readonly stagingPath: string;
   readonly limits: ArchiveLimits;
-}): Templates {
-  const { storage, runner } = deps;
+}
 
-  /** What was listed last: only this host makes and removes them. */
-  let known: readonly BaseInfo[] | undefined;
-  const list: Templates["list"] = async (call) => {
-    known = undefined;
-    const bases = await storage.listBases(call);
-    known = bases.toSorted((a, b) => compareText(a.name, b.name) || b.createdAtMs - a.createdAtMs);
-    return known;
-  };
-  const versionsOf = async (name: string, call: Call): Promise<readonly BaseInfo[]> =>
-    (known ?? (await list(call))).filter((base) => base.name === name);
+const COPY_DEADLINE_MS = 600_000;
 
-  const build: Templates["build"] = async (rawName, fill, call) => {
+/** The templates of this host. A version is its content's digest: the same content imported twice is one version. */
+export class Templates {
+  readonly #options: TemplatesOptions;
+  /** The last list, until this host makes or removes a version; nothing else does. */
+  #known: readonly BaseInfo[] | undefined;
+
+  constructor(options: TemplatesOptions) {
+    this.#options = options;
+  }
+
+  /** The version that a session is made from; the latest one if only a name is given. `TEMPLATE_NOT_FOUND` otherwise. */
+  async resolve(raw: string, call: Call): Promise<BaseInfo> {
+    const reference = parseTemplateReference(raw);
+    return chooseVersion(reference, versionsOf(reference.name, this.#known ?? (await this.list(call))));
+  }
+
+  /** By name, then newest first. */
+  async list(call: Call): Promise<readonly BaseInfo[]> {
+    this.#known = undefined;
+    const bases = await this.#options.storage.listBases(call);
+    this.#known = bases.toSorted((a, b) => compareText(a.name, b.name) || b.createdAtMs - a.createdAtMs);
+    return this.#known;
+  }
+
+  /** Makes a version from a tar stream of a root filesystem. */
+  async importArchive(name: string, archive: AsyncIterable<Uint8Array>, call: Call): Promise<BaseInfo> {
+    parseTemplateName(name);
+    const { limits, runner, stagingPath } = this.#options;
+    await using staging = await stage(stagingPath);
+    const file = join(staging.path, "archive.tar");
+    await pipeline(Readable.from(bounded(archive, limits.maxBytes)), createWriteStream(file, { mode: 0o600 }), call);
+    const fill = (directory: string): Promise<void> => unpackArchive(file, directory, { ...limits, ...call, runner });
+    return await this.build(name, fill, call);
+  }
+
+  /** Makes a version from what `fill` writes into an empty directory. */
+  async build(rawName: string, fill: (directory: string) => Promise<void>, call: Call): Promise<BaseInfo> {
     const name = parseTemplateName(rawName);
-    await using staging = await stage(deps.stagingPath);
+    const { storage, stagingPath, limits } = this.#options;
+    await using staging = await stage(stagingPath);
     const root = join(staging.path, "root");
     await mkdir(root, { mode: 0o755 });
     await fill(root);
     await completeRoot(root);
-    const digest = await digestTree(root, { ...call, maxBytes: deps.limits.maxBytes });
-    const copy = async (directory: string): Promise<void> => {
-      const result = await runner.run(
-        { command: "cp", args: ["-a", "--", `${root}/.`, `${directory}/`], deadlineMs: COPY_DEADLINE_MS },
-        call,
-      );
-      if (result.exitCode !== 0)
-        throw new SandboxError("STORAGE_UNAVAILABLE", `the template cannot be copied: ${result.stderr.trim()}`);
-    };
+    const digest = await digestTree(root, { ...call, maxBytes: limits.maxBytes });
     try {
-      return await storage.createBase({ name, digest }, copy, call);
+      return await storage.createBase({ name, digest }, (directory) => this.#copy(root, directory, call), call);
     } finally {
-      known = undefined;
+      this.#known = undefined;
     }
-  };
+  }
 
-  return {
-    list,
-    build,
-    resolve: async (raw, call) => {
-      const reference = parseTemplateReference(raw);
-      return choose(reference, await versionsOf(reference.name, call));
-    },
-    importArchive: async (name, archive, call) => {
-      parseTemplateName(name);
-      await using staging = await stage(deps.stagingPath);
-      const file = join(staging.path, "archive.tar");
-      await pipeline(
-        Readable.from(bounded(archive, deps.limits.maxBytes)),
-        createWriteStream(file, { mode: 0o600 }),
-        call,
-      );
-      return await build(
-        name,
-        (directory) => unpackArchive(file, directory, { ...deps.limits, ...call, runner }),
-        call,
-      );
-    },
-    remove: async (base, call) => {
-      const found = choose(
-        { name: base.name, version: base.digest },
-        (await list(call)).filter(({ name }) => name === base.name),
-      );
-      try {
-        await storage.destroyBase({ name: found.name, digest: found.digest }, call);
-      } finally {
-        known = undefined;
-      }
-    },
-  };
+  async remove(base: BaseRef, call: Call): Promise<void> {
+    const versions = versionsOf(base.name, await this.list(call));
+    const found = chooseVersion({ name: base.name, version: base.digest }, versions);
+    try {
+      await this.#options.storage.destroyBase({ name: found.name, digest: found.digest }, call);
+    } finally {
+      this.#known = undefined;
+    }
+  }
+
+  async #copy(from: string, to: string, call: Call): Promise<void> {
+    const args = ["-a", "--", `${from}/.`, `${to}/`];
+    const result = await this.#options.runner.run({ command: "cp", args, deadlineMs: COPY_DEADLINE_MS }, call);
+    if (result.exitCode === 0) return;
+    throw new SandboxError("STORAGE_UNAVAILABLE", `the template cannot be copied: ${result.stderr.trim()}`);
+  }
 }
 
-function choose({ name, version }: TemplateReference, versions: readonly BaseInfo[]): BaseInfo {
-  const fitting = version === null ? versions.slice(0, 1) : versions.filter(({ digest }) => digest.startsWith(version));
-  const [found] = fitting;
-  if (found !== undefined && fitting.length === 1) return found;
-  const asked = version === null ? name : `${name}@${version}`;
-  throw new SandboxError(
-    "TEMPLATE_NOT_FOUND",
-    fitting.length > 1 ? `${fitting.length} versions begin with ${asked}` : `there is no template ${asked}`,
-    { metadata: { template: asked } },
-  );
+function versionsOf(name: string, bases: readonly BaseInfo[]): readonly BaseInfo[] {
+  return bases.filter((base) => base.name === name);
 }
 
 async function stage(parent: string): Promise<AsyncDisposable & { readonly path: string }> {

@@ -4,7 +4,7 @@ import { Header, type HeaderData, Pax } from "tar";
 export const BLOCK_BYTES = 512;
 const PERMISSIONS = 0o777;
 
-/** The blocks that come before an entry's content; with an extended header where the short one cannot say it. */
+/** The blocks before an entry's content, with an extended header if the short one has not enough room. */
 export function archiveHeader(entry: {
   readonly path: string;
   readonly type: "File" | "Directory" | "SymbolicLink";
@@ -29,7 +29,7 @@ export function archiveHeader(entry: {
   return Buffer.concat([new Pax({ path, size, ...(linkpath === undefined ? {} : { linkpath }) }).encode(), block]);
 }
 
-/** What fills an entry's content up to whole blocks. */
+/** The bytes that fill an entry's content up to whole blocks. */
 export function paddingOf(size: number): Buffer {
   return Buffer.alloc((BLOCK_BYTES - (size % BLOCK_BYTES)) % BLOCK_BYTES);
 }

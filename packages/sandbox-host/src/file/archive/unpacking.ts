@@ -18,19 +18,19 @@ import type { Directory } from "../walk.ts";
 
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 const PERMISSIONS = 0o777;
-/** As many directories as a path may have. */
+/** The most directories of a path. */
 const MAX_DEPTH = 512;
 
-/** A file that an archive is being unpacked to. */
+/** A file that an entry's content is written to. */
 export interface UnpackedFile extends Disposable {
   readonly descriptor: number;
-  /** Sets what the archive says of it. */
+  /** Sets the permissions and the time of the entry. */
   finish(): void;
 }
 
 /**
- * Makes what an archive's entries say below a directory, and nothing else. No entry is written through a link, whoever
- * made it; what is at an entry's name gives way to it, but for directories.
+ * Makes the files of an archive's entries below a directory, and nothing elsewhere. No entry is written through a link, also
+ * if the link was there before; what is at an entry's name is replaced, unless it is a directory.
  */
 export interface Unpacking {
   directory(entry: ReadEntry): void;
@@ -41,17 +41,17 @@ export interface Unpacking {
 
 export function createUnpacking(root: Directory): Unpacking {
   const inParent = (entry: ReadEntry, make: (parent: Directory, name: BytePath) => void): void => {
-    using place = placeOf(root, entry.path, "make");
-    if (place.name === null) throw refused(entry.path, "it names the directory itself");
-    giveWay(place.directory, place.name, entry.path);
-    make(place.directory, place.name);
+    using target = targetOf(root, entry.path, "make");
+    if (target.name === null) throw refused(entry.path, "it names the directory itself");
+    giveWay(target.directory, target.name, entry.path);
+    make(target.directory, target.name);
   };
   return {
     directory: (entry) => {
-      using place = placeOf(root, entry.path, "make");
-      if (place.name === null) return;
-      mkdirIfMissing(place.directory, place.name);
-      using _made = enterFor(place.directory, place.name, entry.path);
+      using target = targetOf(root, entry.path, "make");
+      if (target.name === null) return;
+      mkdirIfMissing(target.directory, target.name);
+      using _made = enterFor(target.directory, target.name, entry.path);
     },
     file: (entry) => {
       let descriptor = -1;
@@ -76,7 +76,7 @@ export function createUnpacking(root: Directory): Unpacking {
       });
     },
     hardLink: (entry) => {
-      using source = placeOf(root, entry.linkpath ?? "", "expect");
+      using source = targetOf(root, entry.linkpath ?? "", "expect");
       const { name } = source;
       if (name === null || statsIn(source.directory, name)?.isFile() !== true)
         throw refused(entry.path, "it is a hard link to what is no file of the archive");
@@ -87,13 +87,13 @@ export function createUnpacking(root: Directory): Unpacking {
   };
 }
 
-interface EntryPlace extends Disposable {
+interface EntryTarget extends Disposable {
   readonly directory: Directory;
-  /** Null where the path has no name in it. */
+  /** Null if the path has no name in it. */
   readonly name: BytePath | null;
 }
 
-/** The names of an entry's path. Paths that could lead out are refused, not mended. */
+/** The names of an entry's path. Paths that could lead out are refused, not corrected. */
 function namesOf(path: string): readonly BytePath[] {
   if (path.startsWith("/")) throw refused(path, "archives must have no absolute paths");
   if (path.includes("\0")) throw refused(path, "a path must have no NUL");
@@ -106,8 +106,8 @@ function namesOf(path: string): readonly BytePath[] {
   return names;
 }
 
-/** Goes down to an entry's directory, through real directories only; missing ones are made. */
-function placeOf(root: Directory, path: string, missing: "make" | "expect"): EntryPlace {
+/** Goes down to an entry's directory, through real directories only; with `make`, missing ones are made. */
+function targetOf(root: Directory, path: string, missing: "make" | "expect"): EntryTarget {
   const names = [...namesOf(path)];
   const name = names.pop() ?? null;
   let directory = root.enter(".");

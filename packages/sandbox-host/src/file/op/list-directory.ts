@@ -6,18 +6,18 @@ import { joinPath } from "../walk.ts";
 
 export interface ListInput {
   readonly path: string;
-  /** The name after which to go on, as bytes in base64; empty for the beginning. */
+  /** The name after which the page begins, as bytes in base64; empty for the first page. */
   readonly after: string;
   readonly count: number;
 }
 
 export interface ListOutput {
   readonly entries: readonly Entry[];
-  /** The last name looked at, for the next page; null where there is no more. */
+  /** The last name of this page, as `after` of the next one; null if this is the last page. */
   readonly last: string | null;
 }
 
-/** One page of a directory's entries, ordered by the bytes of their names. Memory goes with the page, not the directory. */
+/** One page of a directory's entries, ordered by the bytes of their names. Memory depends on the page, not on the directory. */
 export function listDirectory({ walk }: OperationContext, { path, after, count }: ListInput): ListOutput {
   using directory = walk.directory(path);
   const names = smallest(namesIn(directory), {
@@ -33,7 +33,7 @@ export function listDirectory({ walk }: OperationContext, { path, after, count }
   return { entries, last: more ? Buffer.from(last, "latin1").toString("base64") : null };
 }
 
-/** The smallest so many names beyond one, in their order. */
+/** The `count` smallest names after one, in their order. */
 function smallest(
   names: Iterable<BytePath>,
   { after, count }: { readonly after: BytePath; readonly count: number },

@@ -2,7 +2,7 @@ import { linkSync, lstatSync, mkdirSync, renameSync, rmdirSync, type Stats, unli
 import { type Entry, entryAt } from "../entry.ts";
 import { errnoCode, invalidField, refused, toFileFailure } from "../failure.ts";
 import type { OperationContext } from "../operation.ts";
-import type { Place } from "../walk.ts";
+import type { Target } from "../walk.ts";
 
 export interface MoveInput {
   readonly source: string;
@@ -10,7 +10,7 @@ export interface MoveInput {
   readonly existing: "replace" | "refuse";
 }
 
-/** Moves what is at a path; links are moved, not followed. */
+/** Moves a file, directory or link; links are not followed. */
 export function move({ walk }: OperationContext, { source, destination, existing }: MoveInput): Entry {
   using from = walk.find(source, { field: "source", leaf: "keep" });
   using to = walk.find(destination, { field: "destination", leaf: "keep" });
@@ -27,8 +27,8 @@ export function move({ walk }: OperationContext, { source, destination, existing
   return entryAt(to);
 }
 
-/** The system call that refuses to replace is out of reach here; a name that can be taken only once does the same. */
-function moveToNew(from: Place, to: Place, stats: Stats): void {
+/** Node has no rename that refuses to replace; a name that can be taken only once has the same effect. */
+function moveToNew(from: Target, to: Target, stats: Stats): void {
   if (stats.isDirectory()) {
     mkdirSync(to.at);
     try {

@@ -20,31 +20,31 @@ export interface PackOutput {
   readonly bytes: number;
 }
 
-/** More is refused: a file may claim a size that nobody could store. */
+/** More is refused: a file may claim a size that no disk can store. */
 const MAX_BYTES = 64 * 1024 ** 3;
 const MAX_ENTRIES = 2_000_000;
-/** Directories held at once on the way down. */
+/** The most directories held at once on the way down. */
 const MAX_DEPTH = 1024;
 const SEND_BYTES = 256 * 1024;
 
 /**
- * Sends a directory's content, or one file, as a tar archive. Links are packed as links, and what is neither file nor
- * directory nor link is left out. A file that shrinks meanwhile is filled up with zeros to the size that its header says.
+ * Sends a directory's content, or one file, as a tar archive. Links are packed as links; what is neither file, directory
+ * nor link is left out. A file that shrinks meanwhile is filled up with zeros to the size in its header.
  */
 export function packArchive({ walk, send }: OperationContext, { path, excludes }: PackInput): PackOutput {
   const out = createOutput(send);
   const packer = createPacker(out, excludes);
-  using place = walk.find(path);
-  const stats = statsIn(place.directory, place.name);
+  using target = walk.find(path);
+  const stats = statsIn(target.directory, target.name);
   if (stats === null) throw notFound(path);
   if (stats.isDirectory()) {
     using directory = walk.directory(path);
     packer.directory(directory, "", 0);
-  } else packer.entry(place.directory, { name: place.name, inside: toText(place.name), stats });
+  } else packer.entry(target.directory, { name: target.name, inside: toText(target.name), stats });
   // Two empty blocks are the end.
   out.write(Buffer.alloc(2 * BLOCK_BYTES));
   out.flush();
-  return packer.tally();
+  return packer.counts();
 }
 
 interface Output {
@@ -52,7 +52,7 @@ interface Output {
   flush(): void;
 }
 
-/** Headers are small and many: they go together. */
+/** Collects headers, which are small and many, into larger pieces. */
 function createOutput(send: (bytes: Uint8Array) => void): Output {
   let waiting: Buffer[] = [];
   let waitingBytes = 0;
@@ -128,10 +128,10 @@ function createPacker(out: Output, excludes: readonly string[]) {
     }
   };
 
-  return { directory, entry, tally: () => ({ entries, bytes }) };
+  return { directory, entry, counts: () => ({ entries, bytes }) };
 }
 
-/** What goes away or becomes something else between two looks is left out, as if it had gone before. */
+/** Leaves out what is removed or replaced between two system calls, as if it had never been there. */
 function whileThere(pack: () => void): void {
   try {
     pack();
@@ -145,7 +145,7 @@ function copy({ descriptor, stats }: OpenFile, out: Output): void {
   while (at < stats.size) {
     const buffer = Buffer.allocUnsafe(Math.min(SEND_BYTES, stats.size - at));
     const got = readSync(descriptor, buffer, 0, buffer.length, at);
-    // It has shrunk.
+    // The file has shrunk.
     if (got === 0) buffer.fill(0);
     out.write(buffer.subarray(0, got === 0 ? buffer.length : got));
     at += got === 0 ? buffer.length : got;

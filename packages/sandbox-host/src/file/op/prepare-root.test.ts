@@ -67,12 +67,12 @@ describe("the preparation of a root", () => {
     expect(readdirSync(join(base, "outside"))).toEqual([]);
   });
 
-  it("fails with PATH_REFUSED if a file is in the place of a directory", () => {
+  it("fails with PATH_REFUSED if a file is there instead of a directory", () => {
     writeFileSync(join(root, "tmp"), "");
     expect(prepare).toThrow(expect.objectContaining({ reason: "PATH_REFUSED" }));
   });
 
-  it("replaces a link or a directory in the place of the file, and nothing that a link leads to", () => {
+  it("replaces a link or a directory at the path of the file, and nothing that a link leads to", () => {
     writeFileSync(join(base, "outside/kept"), "kept");
     mkdirSync(join(root, "etc"));
     symlinkSync("../../outside/kept", join(root, "etc/resolv.conf"));

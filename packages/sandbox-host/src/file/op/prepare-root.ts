@@ -5,22 +5,22 @@ import { componentsOf } from "../path.ts";
 import { type Directory, joinPath } from "../walk.ts";
 import { removeTree } from "./remove.ts";
 
-/** What a container needs to find in its root before it is booted. */
+/** What the root of a container must have before it boots. */
 export interface PrepareRootInput {
   /** Directories below the root, such as `run/turnbox`, each with the mode that it gets if it is missing. */
   readonly directories: readonly { readonly path: string; readonly mode: number }[];
-  /** Regular files below the root, made empty if something else is there. Their directories are made as well. */
+  /** Regular files below the root; anything else at their paths is replaced by an empty file. Their directories are made as well. */
   readonly files: readonly { readonly path: string; readonly mode: number }[];
 }
 
 const PARENT_MODE = 0o755;
 const MAKE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-/** How often a file is made again that something else replaces at the same time. */
+/** How often a file is made again if something replaces it at the same time. */
 const MAX_ATTEMPTS = 16;
 
 /**
- * Makes the places in a root that a container's mounts go to. Each directory is entered from the held one above it and never
- * through a link, so a link that is swapped in meanwhile leads nowhere: the operation fails with `PATH_REFUSED`.
+ * Makes the mount points of a container in its root. Each directory is entered from the held one above it and never
+ * through a link, so a link that is put there meanwhile is not followed: the operation fails with `PATH_REFUSED`.
  */
 export function prepareRoot({ walk }: OperationContext, { directories, files }: PrepareRootInput): null {
   using root = walk.directory("/");
@@ -71,7 +71,7 @@ function entered(parent: Directory, name: string): Directory | undefined {
 function made(parent: Directory, name: string, mode: number): Directory {
   mkdirSync(parent.at(name));
   const directory = parent.enter(name);
-  // By the held descriptor: the name may mean something else by now.
+  // By the held descriptor: the name may be something else by now.
   chmodSync(directory.self, mode);
   return directory;
 }

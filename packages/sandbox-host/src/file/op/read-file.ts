@@ -5,15 +5,15 @@ import type { OperationContext } from "../operation.ts";
 export interface ReadInput {
   readonly path: string;
   readonly offset: number;
-  /** Most bytes to send; null means to the end. */
+  /** The most bytes to send; null means all up to the end. */
   readonly limitBytes: number | null;
 }
 
 const PIECE_BYTES = 256 * 1024;
 
 /**
- * Sends a file: the first piece says what it is and has no bytes. No more is sent than the file had when it was opened, so
- * one that grows all the time comes to an end; one that shrinks ends where it ends.
+ * Sends a file. The first piece describes the file and has no bytes. No more is sent than the file had when it was opened,
+ * so the reading ends even if the file grows without end; if it shrinks, the reading ends at its new end.
  */
 export function readFile(
   { walk, send }: OperationContext,

@@ -11,19 +11,19 @@ export interface RemoveInput {
   readonly contents: "remove" | "refuse";
 }
 
-/** Directories held at once; what lies deeper is brought up first. */
+/** The most directories held at once; deeper ones are first moved up. */
 const MAX_HELD = 64;
-/** How often a directory that others fill again is emptied. */
+/** How often a directory is emptied that is filled again at the same time. */
 const MAX_ROUNDS = 100_000;
 
-/** Removes what is at a path; a link goes, never what it leads to. */
+/** Removes what is at a path. Of a link, only the link itself is removed. */
 export function remove({ walk }: OperationContext, { path, contents }: RemoveInput): null {
-  using place = walk.find(path, { leaf: "keep" });
-  if (place.name === ".") throw refused(path, "the root cannot be removed");
+  using target = walk.find(path, { leaf: "keep" });
+  if (target.name === ".") throw refused(path, "the root cannot be removed");
   try {
-    if (!lstatSync(place.at).isDirectory()) unlinkSync(place.at);
-    else if (contents === "remove") removeTree(place.directory, place.name);
-    else rmdirSync(place.at);
+    if (!lstatSync(target.at).isDirectory()) unlinkSync(target.at);
+    else if (contents === "remove") removeTree(target.directory, target.name);
+    else rmdirSync(target.at);
   } catch (thrown) {
     if (errnoCode(thrown) === "ENOTEMPTY")
       throw invalidField("path", "the directory is not empty; remove it with `recursive`");
@@ -33,8 +33,8 @@ export function remove({ walk }: OperationContext, { path, contents }: RemoveInp
 }
 
 /**
- * Removes a directory with all that is in it. Each directory is entered from the held one above it, never through a link,
- * so what is swapped for a link meanwhile is removed as the link that it is.
+ * Removes a directory with all that is in it. Each directory is entered from the held one above it, never through a link. A
+ * directory that is replaced by a link meanwhile is removed as that link.
  */
 export function removeTree(parent: Directory, name: BytePath): void {
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
@@ -56,12 +56,12 @@ function empty(directory: Directory, top: Directory, held: number): void {
     using inner = enterOrUnlink(directory, name);
     if (inner === null) continue;
     empty(inner, top, held + 1);
-    // One that is not empty is met again in the next round.
+    // A directory that is not empty is found again in the next round.
     isRemoved(directory, name);
   }
 }
 
-/** Null where there is no directory any more. */
+/** Null if there is no directory any more. */
 function enterOrUnlink(parent: Directory, name: BytePath): Directory | null {
   try {
     return parent.enter(name);
@@ -72,7 +72,7 @@ function enterOrUnlink(parent: Directory, name: BytePath): Directory | null {
   }
 }
 
-/** False where it is a directory. */
+/** False if it is a directory. */
 function isUnlinked(parent: Directory, name: BytePath): boolean {
   try {
     unlinkSync(parent.at(name));

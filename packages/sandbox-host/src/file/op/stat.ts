@@ -2,11 +2,11 @@ import { type Entry, entryAt } from "../entry.ts";
 import { toFileFailure } from "../failure.ts";
 import type { OperationContext } from "../operation.ts";
 
-/** What is at a path; a link at its end is described, not followed. */
+/** Describes what is at a path; a link at its end is not followed. */
 export function stat({ walk }: OperationContext, { path }: { readonly path: string }): Entry {
-  using place = walk.find(path, { leaf: "keep" });
+  using target = walk.find(path, { leaf: "keep" });
   try {
-    return entryAt(place);
+    return entryAt(target);
   } catch (thrown) {
     throw toFileFailure(thrown, path);
   }

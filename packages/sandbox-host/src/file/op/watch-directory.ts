@@ -1,29 +1,29 @@
 import { fstatSync } from "node:fs";
 import type { OperationContext } from "../operation.ts";
 import { toText } from "../path.ts";
-import { createWatchedTree, type WatchEvent } from "../watch/watched-tree.ts";
+import { type WatchEvent, WatchedTree } from "../watch/watched-tree.ts";
 
 export interface WatchInput {
   readonly path: string;
   readonly depth: "one" | "all";
 }
 
-/** Longer than this without a look at the system's queue, and it may have run over unseen. */
+/** If a send blocks for longer than this, the system's queue of events may have overflowed unseen. */
 const MAX_BLIND_MS = 1000;
 
 /**
- * Sends what happens below a directory until the worker is killed, or the directory is gone. The system tells which names
- * to look at (also of writes from inside the sandbox, which reach it as its own); what happened to them is seen by
- * looking. Names that come and go between two looks are not told, and neither are writes through a memory mapping.
+ * Sends what happens below a directory until the worker is killed, or the directory is gone. The system reports which names
+ * to look at (also of writes from inside the sandbox, which it sees as its own); what happened to them is found by a look.
+ * Names that come and go between two looks are not reported, and neither are writes through a memory mapping.
  */
 export async function watchDirectory({ walk, send }: OperationContext, { path, depth }: WatchInput): Promise<null> {
   const over = Promise.withResolvers<null>();
   using top = walk.directory(path);
   const here = toText(top.path);
   const overflow: WatchEvent = { kind: "overflow", path: here, oldPath: "" };
-  let isAsked = false;
-  using tree = createWatchedTree(top, { depth, onChange: ask });
-  const tell = (events: readonly WatchEvent[]): void => {
+  let isScheduled = false;
+  using tree = new WatchedTree(top, { depth, onChange: schedule });
+  const report = (events: readonly WatchEvent[]): void => {
     const startedMs = performance.now();
     send(new Uint8Array(), events);
     if (performance.now() - startedMs < MAX_BLIND_MS) return;
@@ -31,18 +31,18 @@ export async function watchDirectory({ walk, send }: OperationContext, { path, d
     send(new Uint8Array(), [overflow]);
   };
   const look = (): void => {
-    isAsked = false;
+    isScheduled = false;
     const { events, isComplete } = tree.look();
     const all = isComplete ? events : [...events, overflow];
-    if (all.length > 0) tell(all);
+    if (all.length > 0) report(all);
     if (fstatSync(top.descriptor).nlink > 0) return;
-    tell([{ kind: "removed", path: here, oldPath: "" }]);
+    report([{ kind: "removed", path: here, oldPath: "" }]);
     over.resolve(null);
   };
-  // What the system tells at once, such as both ends of a rename, is looked at together.
-  function ask(): void {
-    if (isAsked) return;
-    isAsked = true;
+  // Events that the system reports together, such as both ends of a rename, are looked at together.
+  function schedule(): void {
+    if (isScheduled) return;
+    isScheduled = true;
     setImmediate(() => {
       try {
         look();
@@ -51,8 +51,8 @@ export async function watchDirectory({ walk, send }: OperationContext, { path, d
       }
     });
   }
-  // Nothing else is read from the input meanwhile; its end is the service's.
+  // Nothing else reads the input meanwhile; its end means that the service is gone.
   process.stdin.once("end", () => process.exit(0)).resume();
-  tell([{ kind: "started", path: here, oldPath: "" }, ...(tree.isWhole ? [] : [overflow])]);
+  report([{ kind: "started", path: here, oldPath: "" }, ...(tree.isWhole ? [] : [overflow])]);
   return await over.promise;
 }

@@ -12,6 +12,6 @@ export interface WriteInput {
 /** Writes the job's body to a file, whole. */
 export function writeFile({ walk, body }: OperationContext, { path, mode, parents }: WriteInput): Entry {
   if (parents === "make") makeParents(walk, path);
-  using place = walk.find(path);
-  return writeWhole(place, body(), { mode: mode ?? undefined });
+  using target = walk.find(path);
+  return writeWhole(target, body(), { mode: mode ?? undefined });
 }

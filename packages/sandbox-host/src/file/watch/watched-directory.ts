@@ -4,21 +4,21 @@ import { namesIn } from "../names.ts";
 import type { BytePath } from "../path.ts";
 import type { Directory } from "../walk.ts";
 
-/** A directory that the system watches for us, and the names that were in it at the last look. */
+/** A directory that the system watches, and the names that were in it at the last look. */
 export interface WatchedDirectory extends Disposable {
   readonly directory: Directory;
   /** The file behind each name. */
   readonly names: Map<BytePath, string>;
 }
 
-/** A file for as long as it lives, by whatever name: numbers are used again, but not with the same time of birth. */
+/** Identifies a file over renames: inode numbers are used again, but not with the same time of birth. */
 export function identityOf(stats: Stats): string {
   return `${stats.ino}:${stats.birthtimeMs}`;
 }
 
 /**
- * Watches first and lists then, so nothing falls between. `onName` gets each name that something happened to. Disposing
- * it closes the directory.
+ * Watches first and then lists, so that no change is missed. `onName` is called with each name that something happened to.
+ * To dispose it closes the directory.
  */
 export function openWatched(
   directory: Directory,

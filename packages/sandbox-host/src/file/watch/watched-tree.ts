@@ -14,19 +14,9 @@ export interface WatchEvent {
   readonly oldPath: string;
 }
 
-/** The watched directories below one, and what happened to their names since the last look. */
-export interface WatchedTree extends Disposable {
-  /** Whether everything that is to be watched is. */
-  readonly isWhole: boolean;
-  /** What happened since the last look; not complete where something was lost. */
-  look(): { readonly events: readonly WatchEvent[]; readonly isComplete: boolean };
-  /** Begins anew with what is there now. */
-  resync(): void;
-}
-
 const MAX_DIRECTORIES = 4096;
 const MAX_NAMES = 200_000;
-/** Names that wait for a look; more are not worth looking at one by one. */
+/** Names that wait for a look. If there are more, the tree starts again instead. */
 const MAX_PENDING = 10_000;
 
 interface Found {
@@ -35,117 +25,130 @@ interface Found {
   readonly stats: Stats;
 }
 
-/** `top` stays the caller's. */
-export function createWatchedTree(
-  top: Directory,
-  { depth, onChange }: { readonly depth: "one" | "all"; readonly onChange: () => void },
-): WatchedTree {
-  const byPath = new Map<BytePath, WatchedDirectory>();
-  const pending = new Map<WatchedDirectory, Set<BytePath>>();
-  let pendingCount = 0;
-  let knownNames = 0;
-  let isWhole = true;
+interface WatchOptions {
+  /** `one`: the directory alone. `all`: those below it as well. */
+  readonly depth: "one" | "all";
+  /** Called when something may have happened; a `look` then finds out what. */
+  readonly onChange: () => void;
+}
 
-  const onName = (watched: WatchedDirectory, name: BytePath): void => {
-    onChange();
-    if (name === "" || isTemporaryName(name) || pendingCount >= MAX_PENDING) return;
-    const names = pending.get(watched) ?? new Set();
-    if (!names.has(name)) pendingCount += 1;
-    pending.set(watched, names.add(name));
+/** The watched directories from one down, and what happened to their names since the last look. */
+export class WatchedTree implements Disposable {
+  readonly #top: Directory;
+  readonly #options: WatchOptions;
+  readonly #byPath = new Map<BytePath, WatchedDirectory>();
+  readonly #pending = new Map<WatchedDirectory, Set<BytePath>>();
+  #pendingCount = 0;
+  #knownNames = 0;
+  #isWhole = true;
+
+  /** The caller keeps and closes `top`. */
+  constructor(top: Directory, options: WatchOptions) {
+    this.#top = top;
+    this.#options = options;
+    this.resync();
+  }
+
+  /** Whether all directories and names that should be watched are watched. */
+  get isWhole(): boolean {
+    return this.#isWhole;
+  }
+
+  /** What happened since the last look; not complete if something was lost. */
+  look(): { readonly events: readonly WatchEvent[]; readonly isComplete: boolean } {
+    const wasWhole = this.#isWhole;
+    if (this.#pendingCount >= MAX_PENDING) {
+      this.resync();
+      return { events: [], isComplete: false };
+    }
+    const events = this.#lookAtPending();
+    return { events, isComplete: this.#isWhole || !wasWhole };
+  }
+
+  /** Starts again with the current content of the directories. */
+  resync(): void {
+    this[Symbol.dispose]();
+    this.#isWhole = true;
+    this.#add(this.#top.enter("."));
+  }
+
+  [Symbol.dispose](): void {
+    for (const watched of this.#byPath.values()) watched[Symbol.dispose]();
+    this.#byPath.clear();
+    this.#pending.clear();
+    this.#pendingCount = 0;
+    this.#knownNames = 0;
+  }
+
+  readonly #onName = (watched: WatchedDirectory, name: BytePath): void => {
+    this.#options.onChange();
+    if (name === "" || isTemporaryName(name) || this.#pendingCount >= MAX_PENDING) return;
+    const names = this.#pending.get(watched) ?? new Set();
+    if (!names.has(name)) this.#pendingCount += 1;
+    this.#pending.set(watched, names.add(name));
   };
 
-  /** Watches a directory and, where wanted, those below it; answers with the names that are there. */
-  const add = (first: Directory): readonly BytePath[] => {
+  /** Watches a directory and, if wanted, those below it; returns the paths of all names in them. */
+  #add(first: Directory): readonly BytePath[] {
     const paths: BytePath[] = [];
     const queue = [first];
     for (let directory = queue.pop(); directory !== undefined; directory = queue.pop()) {
-      if (byPath.size >= MAX_DIRECTORIES || knownNames >= MAX_NAMES) {
-        isWhole = false;
+      if (this.#byPath.size >= MAX_DIRECTORIES || this.#knownNames >= MAX_NAMES) {
+        this.#isWhole = false;
         directory[Symbol.dispose]();
         continue;
       }
-      const { watched, directories, isComplete } = openWatched(directory, { maxNames: MAX_NAMES - knownNames, onName });
-      isWhole &&= isComplete;
-      byPath.set(directory.path, watched);
-      knownNames += watched.names.size;
+      const options = { maxNames: MAX_NAMES - this.#knownNames, onName: this.#onName };
+      const { watched, directories, isComplete } = openWatched(directory, options);
+      this.#isWhole &&= isComplete;
+      this.#byPath.set(directory.path, watched);
+      this.#knownNames += watched.names.size;
       for (const name of watched.names.keys()) paths.push(joinPath(directory.path, name));
-      if (depth === "all")
+      if (this.#options.depth === "all")
         queue.push(...directories.map((name) => enterIfThere(watched.directory, name)).filter(isThere));
     }
     return paths;
-  };
+  }
 
-  const drop = (path: BytePath): void => {
-    for (const [one, watched] of byPath) {
+  #drop(path: BytePath): void {
+    for (const [one, watched] of this.#byPath) {
       if (one !== path && !one.startsWith(`${path}/`)) continue;
-      byPath.delete(one);
-      pending.delete(watched);
-      knownNames -= watched.names.size;
+      this.#byPath.delete(one);
+      this.#pending.delete(watched);
+      this.#knownNames -= watched.names.size;
       watched[Symbol.dispose]();
     }
-  };
+  }
 
-  const clear = (): void => {
-    for (const watched of byPath.values()) watched[Symbol.dispose]();
-    byPath.clear();
-    pending.clear();
-    pendingCount = 0;
-    knownNames = 0;
-  };
-
-  const resync = (): void => {
-    clear();
-    isWhole = true;
-    add(top.enter("."));
-  };
-
-  /** What is new under a name: its own event, and those of what it brought along. */
-  const arrived = ({ watched, name, stats }: Found, oldPath: BytePath | undefined): readonly WatchEvent[] => {
-    const path = joinPath(watched.directory.path, name);
-    if (!watched.names.has(name)) knownNames += 1;
-    watched.names.set(name, identityOf(stats));
-    const isWatched = stats.isDirectory() && depth === "all";
-    const inner = isWatched ? enterIfThere(watched.directory, name) : null;
-    const below = inner === null ? [] : add(inner);
-    if (oldPath !== undefined) return [event("renamed", path, oldPath)];
-    return [event("created", path), ...below.map((one) => event("created", one))];
-  };
-
-  const look = (): readonly WatchEvent[] => {
-    const { gone, found, modified } = sortOut(pending);
-    pending.clear();
-    pendingCount = 0;
-    for (const path of gone.values()) drop(path);
-    knownNames -= gone.size;
+  #lookAtPending(): readonly WatchEvent[] {
+    const { gone, found, modified } = sortOut(this.#pending);
+    this.#pending.clear();
+    this.#pendingCount = 0;
+    for (const path of gone.values()) this.#drop(path);
+    this.#knownNames -= gone.size;
     const arrivals = found.flatMap((one) => {
       const identity = identityOf(one.stats);
       const oldPath = gone.get(identity);
       gone.delete(identity);
-      return arrived(one, oldPath);
+      return this.#arrived(one, oldPath);
     });
     return [...[...gone.values()].map((path) => event("removed", path)), ...arrivals, ...modified];
-  };
+  }
 
-  resync();
-  return {
-    get isWhole() {
-      return isWhole;
-    },
-    look: () => {
-      const wasWhole = isWhole;
-      if (pendingCount >= MAX_PENDING) {
-        resync();
-        return { events: [], isComplete: false };
-      }
-      const events = look();
-      return { events, isComplete: isWhole || !wasWhole };
-    },
-    resync,
-    [Symbol.dispose]: clear,
-  };
+  /** The event of a new name, and those of the names below it if it is a directory that is watched. */
+  #arrived({ watched, name, stats }: Found, oldPath: BytePath | undefined): readonly WatchEvent[] {
+    const path = joinPath(watched.directory.path, name);
+    if (!watched.names.has(name)) this.#knownNames += 1;
+    watched.names.set(name, identityOf(stats));
+    const isWatched = stats.isDirectory() && this.#options.depth === "all";
+    const inner = isWatched ? enterIfThere(watched.directory, name) : null;
+    const below = inner === null ? [] : this.#add(inner);
+    if (oldPath !== undefined) return [event("renamed", path, oldPath)];
+    return [event("created", path), ...below.map((one) => event("created", one))];
+  }
 }
 
-/** What happened to the names: files that are gone by their identity, new ones, and events of those that are still there. */
+/** Sorts the names by what happened to them: files that are gone, by their identity; new files; events of those that stayed. */
 function sortOut(pending: ReadonlyMap<WatchedDirectory, ReadonlySet<BytePath>>): {
   readonly gone: Map<string, BytePath>;
   readonly found: readonly Found[];
@@ -180,7 +183,7 @@ function isThere(directory: Directory | null): directory is Directory {
   return directory !== null;
 }
 
-/** Null where there is no directory of this name any more. */
+/** Null if there is no directory of this name any more. */
 function enterIfThere(parent: Directory, name: BytePath): Directory | null {
   try {
     return parent.enter(name);

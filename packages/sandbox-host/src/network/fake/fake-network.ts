@@ -1,64 +1,97 @@
+import type { Call } from "@turnbox/core";
 import { parseAddress } from "../../network-policy/address.ts";
 import { type BoundsSettings, NetworkBounds } from "../../network-policy/bounds.ts";
 import { judgeAddress, judgeName, type NetworkPolicy } from "../../network-policy/policy.ts";
-import { type Denial, type Network, NO_TRAFFIC } from "../network.ts";
+import { type Attachment, type Denial, MAX_DENIALS, type Network, NO_TRAFFIC, type Traffic } from "../network.ts";
 
-/** Networks in memory. `connect` stands for a connection that a container tries. */
-export interface FakeNetwork extends Network {
-  readonly policies: ReadonlyMap<string, NetworkPolicy>;
-  connect(container: string, destination: string): "connected" | "refused";
+/** Networks in memory, which outlive a service that is replaced by `restarted`. */
+export class FakeNetwork implements Network {
+  readonly support = { kind: "enforced" } as const;
+  readonly bounds: NetworkBounds;
+  readonly #policies: Map<string, NetworkPolicy>;
+  readonly #denials: Map<string, Denial[]>;
+  #failure: Error | null = null;
+
+  /** `settings`: default opens no closed range. */
+  constructor(settings: BoundsSettings = { privateRanges: [], allowMetadata: false }, former?: FakeNetwork) {
+    this.bounds = new NetworkBounds(settings);
+    this.#policies = former === undefined ? new Map<string, NetworkPolicy>() : former.#policies;
+    this.#denials = former === undefined ? new Map<string, Denial[]>() : former.#denials;
+  }
+
+  /** The network of the next service on the same machine. */
+  restarted(): FakeNetwork {
+    return new FakeNetwork(undefined, this);
+  }
+
+  /** The policies in force, by container. */
+  get policies(): ReadonlyMap<string, NetworkPolicy> {
+    return this.#policies;
+  }
+
   /** The next change of a policy fails with this. */
-  failNext(error: Error): void;
-}
+  failNext(error: Error): void {
+    this.#failure = error;
+  }
 
-export function createFakeNetwork(settings: BoundsSettings = { privateRanges: [], allowMetadata: false }): FakeNetwork {
-  const bounds = new NetworkBounds(settings);
-  const policies = new Map<string, NetworkPolicy>();
-  const denials = new Map<string, Denial[]>();
-  let failure: Error | null = null;
-  const put = (container: string, policy: NetworkPolicy): void => {
-    const thrown = failure;
-    failure = null;
+  /** Stands for a connection that a container tries. */
+  connect(container: string, destination: string): "connected" | "refused" {
+    const policy = this.#policies.get(container);
+    if (policy === undefined) return "refused";
+    const judge = parseAddress(destination) === undefined ? judgeName : judgeAddress;
+    const verdict = judge({ ...policy, bounds: this.bounds }, destination);
+    if (verdict.kind === "allowed") return "connected";
+    const denial = { atMs: 0, destination, rule: verdict.rule };
+    this.#denials.set(container, [denial, ...(this.#denials.get(container) ?? [])].slice(0, MAX_DENIALS));
+    return "refused";
+  }
+
+  async open(containers: readonly string[], call: Call): Promise<void> {
+    for (const container of this.#policies.keys())
+      if (!containers.includes(container)) await this.detach(container, call);
+  }
+
+  async attach(container: string, policy: NetworkPolicy, { signal }: Call): Promise<Attachment> {
+    signal.throwIfAborted();
+    this.#enforce(container, policy);
+    return { netnsPath: `/fake/netns/${container}`, nameserver: "198.18.0.1" };
+  }
+
+  isAttached(container: string): boolean {
+    return this.#policies.has(container);
+  }
+
+  async update(container: string, policy: NetworkPolicy, { signal }: Call): Promise<void> {
+    signal.throwIfAborted();
+    if (this.isAttached(container)) this.#enforce(container, policy);
+  }
+
+  async denials(container: string): Promise<readonly Denial[]> {
+    return this.#denials.get(container) ?? [];
+  }
+
+  async traffic(): Promise<Traffic> {
+    return NO_TRAFFIC;
+  }
+
+  async mend(): Promise<void> {
+    // Its rules cannot get lost.
+  }
+
+  async detach(container: string, { signal }: Call): Promise<void> {
+    signal.throwIfAborted();
+    this.#policies.delete(container);
+    this.#denials.delete(container);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // It holds nothing.
+  }
+
+  #enforce(container: string, policy: NetworkPolicy): void {
+    const thrown = this.#failure;
+    this.#failure = null;
     if (thrown !== null) throw thrown;
-    policies.set(container, policy);
-  };
-  return {
-    support: { kind: "enforced" },
-    bounds,
-    policies,
-    failNext: (error) => {
-      failure = error;
-    },
-    open: (containers) => {
-      for (const container of policies.keys()) if (!containers.includes(container)) policies.delete(container);
-      return Promise.resolve();
-    },
-    attach: (container, policy) =>
-      Promise.resolve().then(() => {
-        put(container, policy);
-        return { netnsPath: `/fake/netns/${container}`, nameserver: "198.18.0.1" };
-      }),
-    isAttached: (container) => policies.has(container),
-    update: (container, policy) =>
-      Promise.resolve().then(() => {
-        put(container, policy);
-      }),
-    denials: (container) => Promise.resolve((denials.get(container) ?? []).toReversed()),
-    traffic: () => Promise.resolve(NO_TRAFFIC),
-    mend: () => Promise.resolve(),
-    detach: (container) => {
-      policies.delete(container);
-      return Promise.resolve();
-    },
-    connect: (container, destination) => {
-      const policy = policies.get(container);
-      if (policy === undefined) return "refused";
-      const judge = parseAddress(destination) === undefined ? judgeName : judgeAddress;
-      const verdict = judge({ ...policy, bounds }, destination);
-      if (verdict.kind === "allowed") return "connected";
-      denials.set(container, [...(denials.get(container) ?? []), { atMs: 0, destination, rule: verdict.rule }]);
-      return "refused";
-    },
-    [Symbol.asyncDispose]: () => Promise.resolve(),
-  };
+    this.#policies.set(container, policy);
+  }
 }

@@ -1,8 +1,8 @@
 import { formatAddress, parseAddress } from "../../network-policy/address.ts";
 
 /**
- * The addresses of a host: one of 32 blocks of 198.18.0.0/15, which is not routed anywhere. Its first link is the uplink,
- * each further one a session's: four addresses, of which the second is the router's and the third the session's.
+ * The addresses of a host: one of 32 blocks of 198.18.0.0/15, which is not routed anywhere. Its first link is the uplink, each
+ * further one is a session's. A link has four addresses: the second is the router's and the third the session's.
  */
 export interface AddressBlock {
   readonly range: string;
@@ -11,14 +11,14 @@ export interface AddressBlock {
   readonly router: string;
   readonly links: number;
   link(slot: number): Link;
-  /** The slot of a link by the address of the router's end; undefined for addresses of others. */
+  /** The slot of a link by the address of the router's end; undefined for any other address. */
   slotOf(gateway: string): number | undefined;
 }
 
 export interface Link {
   readonly gateway: string;
   readonly address: string;
-  /** A locally administered one. */
+  /** Locally administered. */
   readonly mac: string;
 }
 
@@ -49,7 +49,7 @@ export function createAddressBlock(index: number): AddressBlock {
   };
 }
 
-/** The block that an address is in; undefined where it is in none. */
+/** The block that an address is in; undefined if it is in none. */
 export function blockIndexOf(text: string): number | undefined {
   const offset = (parseAddress(text) ?? 0) - FIRST;
   return offset >= 0 && offset < BLOCKS * BLOCK_SIZE ? Math.floor(offset / BLOCK_SIZE) : undefined;

@@ -1,28 +1,28 @@
 import type { Clock } from "@turnbox/core";
 
-/** What one sandbox may ask of the resolver: a program has far less under way, and asks far less often. */
+/** The limits of one sandbox at the resolver, which ordinary programs are far below. */
 export const MAX_IN_FLIGHT = 32;
 export const MAX_PER_SECOND = 200;
 export const MAX_BURST = 500;
 
 interface Share {
   inFlight: number;
-  /** Questions that it may ask at once. */
+  /** Questions that are allowed at this moment. */
   tokens: number;
   atMs: number;
 }
 
-/** Keeps a sandbox that asks without end from using up the resolver, and the service that it runs in, for the others. */
+/** Limits the questions of each sandbox, so that one alone cannot exhaust the resolver and the service that it runs in. */
 export class AskerLimits {
   readonly #clock: Clock;
-  /** By address; as many as there have been sandboxes with a network under this resolver, at most as many as links. */
+  /** By address; bounded by the number of links of the host. */
   readonly #shares = new Map<string, Share>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Whether a question of this source may be looked at; costs next to nothing if not. */
+  /** Whether a question of this source may be answered. A refusal costs almost nothing. */
   begin(source: string): boolean {
     const nowMs = this.#clock.monotonicMs();
     const share = this.#shares.get(source) ?? { inFlight: 0, tokens: MAX_BURST, atMs: nowMs };
@@ -35,7 +35,7 @@ export class AskerLimits {
     return true;
   }
 
-  /** The question is answered, or given up. */
+  /** Ends a question that `begin` allowed. */
   end(source: string): void {
     const share = this.#shares.get(source);
     if (share !== undefined) share.inFlight -= 1;

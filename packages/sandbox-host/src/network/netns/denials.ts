@@ -2,12 +2,36 @@ import { judgeAddress, type PolicyInForce } from "../../network-policy/policy.ts
 import { type Denial, MAX_DENIALS } from "../network.ts";
 import { DENIAL_KEPT_S } from "./ruleset.ts";
 
-/** Reads the set of refused destinations from `nft -j list set`. */
-export function readDenials(
+/** What the policy of one sandbox refused lately: names, which are kept here, and connections, which the packet filter keeps. */
+export class Denials {
+  readonly #names: Denial[] = [];
+
+  addName(denial: Denial): void {
+    this.#names.push(denial);
+    if (this.#names.length > MAX_DENIALS) this.#names.shift();
+  }
+
+  /** The latest ones, newest first. `output` is that of `nft -j list set` for the sandbox's set of refused destinations. */
+  list(output: unknown, options: { readonly policy: PolicyInForce; readonly nowMs: number }): readonly Denial[] {
+    return [...readConnections(output, options), ...this.#names]
+      .toSorted((a, b) => b.atMs - a.atMs)
+      .slice(0, MAX_DENIALS);
+  }
+}
+
+interface ListedSet {
+  readonly set?: {
+    readonly elem?: readonly {
+      readonly elem?: { readonly val?: { readonly concat?: readonly unknown[] }; readonly expires?: number };
+    }[];
+  };
+}
+
+function readConnections(
   output: unknown,
   { policy, nowMs }: { readonly policy: PolicyInForce; readonly nowMs: number },
 ): readonly Denial[] {
-  const { nftables = [] } = (output ?? {}) as { readonly nftables?: readonly Entry[] };
+  const { nftables = [] } = (output ?? {}) as { readonly nftables?: readonly ListedSet[] };
   const elements = nftables.flatMap(({ set }) => set?.elem ?? []);
   return elements.flatMap(({ elem }) => {
     const [address, protocol, port] = elem?.val?.concat ?? [];
@@ -21,20 +45,4 @@ export function readDenials(
       },
     ];
   });
-}
-
-interface Entry {
-  readonly set?: {
-    readonly elem?: readonly {
-      readonly elem?: { readonly val?: { readonly concat?: readonly unknown[] }; readonly expires?: number };
-    }[];
-  };
-}
-
-/** The newest of several lists, newest first. */
-export function newest(...lists: readonly (readonly Denial[])[]): readonly Denial[] {
-  return lists
-    .flat()
-    .toSorted((a, b) => b.atMs - a.atMs)
-    .slice(0, MAX_DENIALS);
 }

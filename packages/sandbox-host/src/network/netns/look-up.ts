@@ -5,7 +5,7 @@ import type { LookUp } from "./resolver.ts";
 const TIMEOUT_MS = 3_000;
 const TRIES = 2;
 
-/** Asks these resolvers, or those that the machine is configured with. */
+/** Looks names up at these resolvers; null means those that the machine is configured with. */
 export function createLookUp(nameservers: string | null): LookUp {
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES });
   if (nameservers !== null) resolver.setServers(nameservers.split(","));

@@ -1,18 +1,18 @@
 import { createHash } from "node:crypto";
 
-/** Where `ip netns` keeps its namespaces. */
+/** The directory of the namespaces of `ip netns`. */
 export const NETNS_DIRECTORY = "/run/netns";
 
-/** The names of everything that a host has in the machine's network; all of them carry the host's own key. */
+/** The names of everything that a host has in the machine's network; all of them contain the host's own key. */
 export interface NetworkNames {
   /** The namespace in which the links of all sessions end. */
   readonly router: string;
-  /** The router's way out, in the machine's own namespace; at most 15 characters, as any interface. */
+  /** The router's way out, in the machine's own namespace; at most 15 characters, as for any interface. */
   readonly uplink: string;
   /** The table in the machine's own namespace. */
   readonly table: string;
   netns(container: string): string;
-  /** The container that a namespace is of; undefined where it is not one of this host's. */
+  /** The container of a namespace; undefined if the namespace is not one of this host's. */
   containerOf(netns: string): string | undefined;
 }
 

@@ -7,9 +7,11 @@ import { createChildCommandRunner, randomToken, systemClock } from "@turnbox/cor
 import { type BoundsSettings, NetworkBounds } from "../../network-policy/bounds.ts";
 import { DENY_ALL, type NetworkPolicy, parsePolicy } from "../../network-policy/policy.ts";
 import type { Network } from "../network.ts";
+import { networkSuite } from "../network.suite.ts";
 import { askFrom, connectFrom, holdFrom, makeWorld, type World } from "../world.suite.ts";
 import { createNetworkNames, linkOf } from "./names.ts";
-import { createNetnsNetwork } from "./netns-network.ts";
+import { NetnsNetwork } from "./netns-network.ts";
+import type { LookUp } from "./resolver.ts";
 
 jest.setTimeout(60_000);
 
@@ -25,6 +27,49 @@ const OPENED: BoundsSettings = { privateRanges: ["10.250.196.0/24"], allowMetada
 const allow = (more: Partial<NetworkPolicy> = {}): NetworkPolicy =>
   parsePolicy({ ...DENY_ALL, allowOutbound: true, required: true, ...more });
 
+function networkIn(dataDirectory: string, lookUp: LookUp, settings = CLOSED): NetnsNetwork {
+  const runner = createChildCommandRunner();
+  return new NetnsNetwork({ bounds: new NetworkBounds(settings), runner, clock: systemClock, dataDirectory, lookUp });
+}
+
+networkSuite("netns", async () => {
+  const dataDirectory = `/tmp/network-suite-${randomToken(8)}`;
+  const names = createNetworkNames(dataDirectory);
+  const addresses = ["192.31.196.50", "192.31.196.60"] as const;
+  const world = await makeWorld(addresses);
+  let network = networkIn(dataDirectory, () => Promise.resolve([]));
+  const onMachine = (): string => {
+    const namespaces = execFileSync("ip", ["netns"]).toString();
+    if (!namespaces.includes(names.router)) return namespaces;
+    return namespaces + execFileSync("ip", ["-n", names.router, "-br", "link"]).toString();
+  };
+  return {
+    network,
+    addresses,
+    restart: async () => {
+      await network[Symbol.asyncDispose]();
+      network = networkIn(dataDirectory, () => Promise.resolve([]));
+      return network;
+    },
+    connect: async (container, address) => {
+      const target = `${address}:80`;
+      const results = await connectFrom(names.netns(container), [target]);
+      return results[target] === "connected" ? "connected" : "refused";
+    },
+    leftovers: (containers) => {
+      const found = onMachine();
+      return Promise.resolve(
+        containers.filter((container) => found.includes(names.netns(container)) || found.includes(linkOf(container))),
+      );
+    },
+    [Symbol.asyncDispose]: async () => {
+      await network.open([], CALL);
+      await network[Symbol.asyncDispose]();
+      await world[Symbol.asyncDispose]();
+    },
+  };
+});
+
 describe("networks of sandboxes, by namespaces and nftables", () => {
   const dataDirectory = `/tmp/network-contract-${randomToken(8)}`;
   const names = createNetworkNames(dataDirectory);
@@ -33,18 +78,12 @@ describe("networks of sandboxes, by namespaces and nftables", () => {
   let world: World;
   let network: Network;
 
-  const makeNetwork = (settings = CLOSED): Network =>
-    createNetnsNetwork({
-      bounds: new NetworkBounds(settings),
-      runner: createChildCommandRunner(),
-      clock: systemClock,
-      dataDirectory,
-      lookUp: (name) => {
-        asked.push(name);
-        const address = answers.get(name);
-        return Promise.resolve(address === undefined ? [] : [{ address, ttl: 60 }]);
-      },
-    });
+  const lookUp: LookUp = (name) => {
+    asked.push(name);
+    const address = answers.get(name);
+    return Promise.resolve(address === undefined ? [] : [{ address, ttl: 60 }]);
+  };
+  const makeNetwork = (settings = CLOSED): Network => networkIn(dataDirectory, lookUp, settings);
 
   /** A namespace with a network, in which ordinary programs stand for a sandbox. */
   const attach = async (policy: NetworkPolicy) => {
@@ -71,7 +110,7 @@ describe("networks of sandboxes, by namespaces and nftables", () => {
     await world[Symbol.asyncDispose]();
   });
 
-  it("let everything public through where nothing is listed, and no special address (attacks 41, 42)", async () => {
+  it("let everything public through if nothing is listed, and no special address (attacks 41, 42)", async () => {
     await using box = await attach(allow());
     const metadata = [...METADATA, "2852039166", "0xa9fea9fe", "::ffff:169.254.169.254"].map((host) => `${host}:80`);
     const results = await box.connect(`${PUBLIC}:80`, `${NEIGHBOUR}:80`, "fd00:ec2::254:80", ...metadata);
@@ -221,7 +260,7 @@ describe("networks of sandboxes, by namespaces and nftables", () => {
     expect(await world.arrived()).toEqual([]);
   });
 
-  it("ask nobody where outbound is off, and no resolver but their own (attack 43)", async () => {
+  it("ask no resolver without outbound, and no other than their own with it (attack 43)", async () => {
     await using box = await attach(allow());
     expect(await askFrom(box.netns, PUBLIC, ["git.example.org"])).toEqual({ "git.example.org": expect.any(String) });
     await network.update(box.container, DENY_ALL, CALL);
@@ -254,7 +293,7 @@ describe("networks of sandboxes, by namespaces and nftables", () => {
     expect(await world.arrived()).toEqual([`${PUBLIC}:80`]);
   });
 
-  it("keep the address of one whose end is not seen from others (attack 47)", async () => {
+  it("give the address of one that may not have ended to no other (attack 47)", async () => {
     await using kept = await attach(allow());
     const held = await attach(allow());
     const [address] = addressesIn(held.netns);
@@ -271,7 +310,7 @@ describe("networks of sandboxes, by namespaces and nftables", () => {
     await world.arrived();
   });
 
-  it("are shut when the rules are taken away, and have them again when somebody looks (attack 48)", async () => {
+  it("are shut when the rules are removed, and have them again after the next mend (attack 48)", async () => {
     await using box = await attach(allow());
     await using neighbour = await attach(allow());
     expect(await box.connect(`${PUBLIC}:80`)).toEqual({ [`${PUBLIC}:80`]: "connected" });
@@ -305,7 +344,7 @@ describe("networks of sandboxes, by namespaces and nftables", () => {
     await world.arrived();
   });
 
-  it("can be taken away one by one by a service that has not made them", async () => {
+  it("can be removed one by one by a service that has not made them", async () => {
     await using kept = await attach(allow());
     const gone = await attach(allow());
     const stranger = makeNetwork();

@@ -68,13 +68,13 @@ describe("the resolver of sandboxes", () => {
     }
   };
 
-  it("answers an allowed name, bounds how long it counts, and opens its address first", async () => {
+  it("answers an allowed name with a bounded lifetime, after it has opened the address", async () => {
     expect(await ask(query("Git.Example.org"))).toEqual({ id: 7, rcode: "NOERROR", found: [ADDRESS] });
     expect(pinned).toEqual([[{ address: ADDRESS, ttl: 300 }]]);
     expect(asked).toEqual(["git.example.org"]);
   });
 
-  it("asks nobody about other names and other questions (attack 43)", async () => {
+  it("passes on no other names and no other questions (attack 43)", async () => {
     expect((await ask(query("git.evil.com"))).rcode).toBe("NXDOMAIN");
     expect((await ask(query("x.example.org", "TXT"))).rcode).toBe("NOTIMP");
     expect(await ask(query("x.example.org", "AAAA"))).toMatchObject({ rcode: "NOERROR", found: [] });
@@ -89,7 +89,7 @@ describe("the resolver of sandboxes", () => {
     expect(refused).toHaveLength(3);
   });
 
-  it("answers with a private address only where the operator has opened it and the list names it (attack 44)", async () => {
+  it("answers with a private address only if the operator has opened it and the list names it (attack 44)", async () => {
     answers = ["169.254.169.254", "10.0.0.1", "10.1.0.1"].map((address) => ({ address, ttl: 1 }));
     const listed = ["*.example.org", "10.0.0.0/8", "169.254.169.254/32"];
     policy = policyOf(listed);
@@ -101,7 +101,7 @@ describe("the resolver of sandboxes", () => {
     expect(pinned).toEqual([[{ address: "10.1.0.1", ttl: 1 }]]);
   });
 
-  it("says nothing to garbage and goes on", async () => {
+  it("gives no answer to garbage and goes on", async () => {
     const garbage = Array.from({ length: 200 }, (_, size) => randomBytes(size));
     const answered = packet.encode({ type: "response", id: 1, questions: [{ type: "A", name: "a.example.org" }] });
     expect((await ask(...garbage, Buffer.alloc(4000), answered, query("a.example.org"))).rcode).toBe("NOERROR");
@@ -119,7 +119,7 @@ describe("the resolver of sandboxes", () => {
     await once(socket, "close");
   });
 
-  it("does not know strangers", async () => {
+  it("gives no answer to unknown sources", async () => {
     known = false;
     const socket = connect(resolver.ports.tcp, "127.0.0.1");
     const message = query("a.example.org");
@@ -146,7 +146,7 @@ describe("the resolver of sandboxes", () => {
     return replies;
   };
 
-  it("survives its end while names are looked up, and sends nothing then (F4)", async () => {
+  it("ends while names are looked up, and sends nothing after that (F4)", async () => {
     const slow = Promise.withResolvers<undefined>();
     lookingUp = slow.promise;
     const socket = createSocket("udp4");
@@ -181,7 +181,7 @@ describe("the resolver of sandboxes", () => {
     expect((await ask(query("a.example.org"))).rcode).toBe("NOERROR");
   });
 
-  it("looks at a bounded number of questions of one sandbox in a second (F17)", async () => {
+  it("answers a bounded number of questions of one sandbox in a second (F17)", async () => {
     await flood(query("git.evil.com"), MAX_BURST + 300);
     expect(refused.length).toBeLessThanOrEqual(MAX_BURST);
     const before = refused.length;

@@ -13,10 +13,10 @@ export interface NameAddress {
   readonly ttl: number;
 }
 
-/** Asks the machine's resolvers for the IPv4 addresses of a name; none where it has none or does not exist. */
+/** Looks up the IPv4 addresses of a name at the machine's resolvers; none if it has none or does not exist. */
 export type LookUp = (name: string) => Promise<readonly NameAddress[]>;
 
-/** A sandbox that asks. */
+/** The sandbox that a question comes from. */
 export interface Asker {
   readonly policy: PolicyInForce;
   /** Lets the sandbox connect to the addresses; settles when it can. */
@@ -37,7 +37,7 @@ export interface Resolver extends AsyncDisposable {
 
 const MAX_QUERY_BYTES = 1024;
 const MAX_ANSWERS = 16;
-/** Answers are asked for again soon, so that a change of the policy or of the name is noticed. */
+/** Answers expire soon, so that a change of the policy or of the name takes effect. */
 const MAX_TTL_S = 300;
 const MAX_IN_FLIGHT = 256;
 const MAX_TCP_SOCKETS = 256;
@@ -50,10 +50,10 @@ const NXDOMAIN = 3;
 const NOTIMP = 4;
 
 /**
- * The resolver of sandboxes. It answers A questions for names that the asker's policy allows, and AAAA ones with nothing;
- * nothing of any other question, nor of any other name, leaves the machine. An allowed name that leads to a private or
- * denied address is refused like an unknown one. What a sandbox asks beyond its share is not answered. When it is disposed,
- * no answer is under way any more, whatever the machine's resolvers still do.
+ * The resolver of sandboxes. It answers A questions for names that the sandbox's policy allows, and AAAA questions for them
+ * with no address; no other question and no other name leaves the machine. An allowed name that leads to a private or denied
+ * address is refused like an unknown one. Questions beyond the sandbox's share get no answer. When it is disposed, no answer is
+ * under way any more, even if the machine's resolvers still work on one.
  */
 export async function startResolver(options: ResolverOptions): Promise<Resolver> {
   const { address } = options;
@@ -67,7 +67,7 @@ export async function startResolver(options: ResolverOptions): Promise<Resolver>
       .then((reply) => {
         if (reply !== undefined && !closing.signal.aborted) udp.send(reply, from.port, from.address, () => undefined);
       })
-      // An answer that cannot be sent is one that was lost on its way: the sandbox asks again.
+      // An answer that cannot be sent is like one that was lost: the sandbox repeats its question.
       .catch(() => undefined);
   });
   const sockets = new Set<Socket>();
@@ -115,7 +115,7 @@ class Questions {
     this.#limits = new AskerLimits(options.clock);
   }
 
-  /** Undefined is no answer: to a stranger, to what is not a question, and when the resolver is closing. Never rejects. */
+  /** Undefined means no answer: to an unknown source, to what is not a question, and while the resolver closes. Never rejects. */
   async answer(source: string, message: Buffer): Promise<Buffer | undefined> {
     const asker = this.#options.askerOf(source);
     if (asker === undefined || this.#closing.aborted || !this.#limits.begin(source)) return undefined;
@@ -141,13 +141,13 @@ class Questions {
     }
   }
 
-  /** Settles when no answer is under way; soon, when the resolver is closing. */
+  /** Settles when no answer is under way, which is soon while the resolver closes. */
   async idle(): Promise<void> {
     await Promise.allSettled(this.#underWay);
   }
 }
 
-/** Rejects when the signal aborts, unless the other one has settled. */
+/** Rejects when the signal aborts, unless the other promise has settled. */
 async function aborted(signal: AbortSignal, other: Promise<unknown>): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
   const onAbort = (): void => {
@@ -213,7 +213,7 @@ function encode({ id, name, type }: Query, code: number, addresses: readonly Nam
   });
 }
 
-/** Messages with their length in front, one after the other. */
+/** Serves messages with their length before each, one after another. */
 function serveTcp(socket: Socket, answer: (message: Buffer) => Promise<Buffer | undefined>): void {
   let pending = Buffer.alloc(0);
   socket.setTimeout(TCP_IDLE_MS, () => socket.destroy());

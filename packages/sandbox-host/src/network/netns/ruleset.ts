@@ -5,27 +5,27 @@ import type { AddressBlock, Link } from "./address-block.ts";
 import { linkOf } from "./names.ts";
 
 /**
- * Packets that the rules allow carry this mark, and only marked ones have a route out of the router. Without the rules
- * nothing is marked and everything is shut.
+ * Packets that the rules allow get this mark, and only marked ones have a route out of the router. Without the rules nothing
+ * is marked and everything is shut.
  */
 export const ALLOWED_MARK = "0x7b";
 export const ROUTER_UPLINK = "uplink";
 const T = "inet tbx";
-/** How long a refusal is remembered. */
+/** How long a refusal is kept. */
 export const DENIAL_KEPT_S = 3600;
 
 export interface RouterRules {
   readonly bounds: NetworkBounds;
-  /** The machine's own addresses, which are shut whatever they are. */
+  /** The machine's own addresses, which are shut even if they are public. */
   readonly hostAddresses: readonly string[];
-  /** The resolver's address: the only one of the machine that sandboxes get to. */
+  /** The resolver's address: the only one of the machine that sandboxes can connect to. */
   readonly nameserver: string;
 }
 
 /**
- * The router's rules, without any session's. Everything is decided before routing, where packets of sandboxes come in: at
- * the host's end of their links, because what gVisor sends passes no rule of the sandbox's own namespace. What is shut does
- * not leave either, whatever the rules of a session say: an earlier service may have made them under other settings.
+ * The router's rules, without any session's. Everything is decided before routing, at the host's end of the links: packets of
+ * gVisor pass no rule of the sandbox's own namespace. Packets to shut addresses are also dropped on their way out, because an
+ * earlier service may have made the rules of a session under other settings.
  */
 export function renderRouter({ bounds, hostAddresses, nameserver }: RouterRules): string {
   const set = "{ type ipv4_addr; flags interval; auto-merge; }";
@@ -59,11 +59,11 @@ export interface SessionRules {
   readonly policy: PolicyInForce;
   /** The resolver's address. */
   readonly nameserver: string;
-  /** Addresses that allowed names lead to; null leaves those that are there. */
+  /** Addresses that allowed names lead to; null keeps those that are there. */
   readonly pins: readonly Pin[] | null;
 }
 
-/** An address that counts as allowed for a while. */
+/** An address that is allowed for some time. */
 export interface Pin {
   readonly address: string;
   readonly seconds: number;
@@ -79,7 +79,7 @@ const namesOf = (container: string) => ({
   denials: `${T} d_${container}`,
 });
 
-/** The objects of a session, made where they are not there. */
+/** Makes the objects of a session that are missing. */
 function declare(container: string): string {
   const n = namesOf(container);
   const ranges = "{ type ipv4_addr; flags interval; auto-merge; }";
@@ -95,8 +95,8 @@ add chain ${n.refusal}
 }
 
 /**
- * All the rules of a session, as one transaction. A connection is judged when it begins and again after each change of the
- * policy: those that were judged under the policy in force carry its mark.
+ * All rules of a session, as one transaction. A connection is judged when it begins and again after each change of the policy:
+ * the mark of a connection shows under which policy it was judged.
  */
 export function renderSession({ container, link, policy, nameserver, pins }: SessionRules): string {
   const n = namesOf(container);
@@ -137,7 +137,7 @@ add element ${T} sessions { "${linkOf(container)}" : goto s_${container} }
 `;
 }
 
-/** Adds addresses, or makes them count anew: an element that is there keeps its old end unless it is taken out first. */
+/** Adds addresses, or extends their time: an element that is there keeps its old end unless it is removed first. */
 export function renderPins(container: string, pins: readonly Pin[]): string {
   const { pinned } = namesOf(container);
   return pins
@@ -148,7 +148,7 @@ export function renderPins(container: string, pins: readonly Pin[]): string {
     .join("");
 }
 
-/** Takes the rules of a session away, whatever there is of them. */
+/** Removes the rules of a session, also if only some of them are there. */
 export function renderRemoval(container: string): string {
   const n = namesOf(container);
   const element = `${T} sessions { "${linkOf(container)}"`;
@@ -167,15 +167,15 @@ delete set ${n.denials}
 `;
 }
 
-/** Where the resolver listens: what arrives at port 53 is handed to these. */
+/** The ports that the resolver listens on; packets for port 53 are redirected to them. */
 export interface ResolverPorts {
   readonly udp: number;
   readonly tcp: number;
 }
 
 /**
- * What the machine's own namespace needs: sandboxes leave under the machine's address, reach the resolver and nothing else
- * of the machine, and nobody begins a connection to them.
+ * The rules of the machine's own namespace: sandboxes leave under the machine's address, can connect to the resolver and to
+ * nothing else of the machine, and no connection to them can begin.
  */
 export function renderMachine(
   { table, uplink }: { readonly table: string; readonly uplink: string },
@@ -221,8 +221,7 @@ function elements(set: string, entries: readonly string[]): string {
 }
 
 /**
- * Tells connections that were judged under this policy and these bounds from those of others. Never 0, which new connections
- * have.
+ * Identifies the policy and bounds that a connection was judged under. Never 0, the mark of new connections.
  */
 function policyMark({ allowOutbound, allowList, denyList, bounds }: PolicyInForce): string {
   const digest = createHash("sha256")

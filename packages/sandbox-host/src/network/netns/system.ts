@@ -1,22 +1,18 @@
-import { type CommandRunner, SandboxError } from "@turnbox/core";
+import { type Call, type CommandRunner, SandboxError } from "@turnbox/core";
 
-interface Call {
-  readonly signal: AbortSignal;
-}
-
-/** The machine's programs for networks. Each throws `RUNTIME_UNAVAILABLE` with what the program said where it fails. */
+/** The machine's programs for networks. If one fails, `RUNTIME_UNAVAILABLE` is thrown, with the program's output as cause. */
 export interface NetworkSystem {
   /** Lines for `ip`, in a namespace or in the machine's own. They stop at the first that fails. */
   ip(netns: string | null, lines: readonly string[], call: Call): Promise<void>;
-  /** What `ip -j` says. */
+  /** The output of `ip -j`. */
   ipJson(netns: string | null, args: readonly string[], call: Call): Promise<unknown>;
   /** A script for `nft`: all of it or nothing. */
   nft(netns: string | null, script: string, call: Call): Promise<void>;
-  /** What `nft -j` says; undefined where there is no such thing. */
+  /** The output of `nft -j`; undefined if there is no such object. */
   nftJson(netns: string | null, args: readonly string[], call: Call): Promise<unknown>;
-  /** Kernel settings of a namespace, as paths below /proc/sys/net. One that the kernel does not have is passed over. */
+  /** Kernel settings of a namespace, as paths below /proc/sys/net. Those that the kernel does not have are left out. */
   tune(netns: string | null, settings: Readonly<Record<string, string>>, call: Call): Promise<void>;
-  /** Takes something away and does not mind where it is gone. */
+  /** Runs a command that removes something. It may fail, as it does if the thing is gone. */
   remove(args: readonly string[], call: Call): Promise<void>;
 }
 

@@ -1,7 +1,6 @@
-import { type Around, aroundMethods } from "@turnbox/core";
+import { type Around, aroundMethods, replaceMembers } from "@turnbox/core";
 import type { Tracing } from "@turnbox/rpc/trace";
 import type { Runtime } from "../../runtime/runtime.ts";
-import { replaceMembers } from "../../storage/replace-members.ts";
 import type { Storage } from "../../storage/storage.ts";
 import type { ExecuteTool } from "../../tool/execute.ts";
 

@@ -1,7 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type Aide, createChildCommandRunner } from "@turnbox/core";
-import { replaceMembers } from "../replace-members.ts";
+import { type Aide, createChildCommandRunner, replaceMembers } from "@turnbox/core";
 import type { Runtime } from "../runtime.ts";
 import { call, type RuntimeHarness, until } from "../suite/harness.suite.ts";
 import { createWorkbench, processesNaming, SHELL_PROGRAMS, type Workbench } from "../suite/host-harness.suite.ts";

@@ -20,7 +20,7 @@ import { SIGNAL } from "../../compose.suite.ts";
 import { type ComposedHost, composeHost } from "../../compose.ts";
 import { composeBackends } from "../../compose-backends.ts";
 import { HOST_SETTINGS } from "../../config.ts";
-import { createFakeNetwork } from "../../network/fake/fake-network.ts";
+import { FakeNetwork } from "../../network/fake/fake-network.ts";
 import { createFakeMachine, createFakeRuntime } from "../../runtime/fake/fake-runtime.ts";
 import type { Session } from "../../session/session.ts";
 import type { Storage } from "../../storage/storage.ts";
@@ -51,7 +51,7 @@ beforeAll(async () => {
     {
       ...options,
       log: createLog({ name: "test", level: "silent", to: "stderr" }),
-      backends: () => ({ storage, runtime, network: createFakeNetwork(), workers }),
+      backends: () => ({ storage, runtime, network: new FakeNetwork(), workers }),
       miniSources: { busybox: join(home, "busybox"), bash: join(home, "bash") },
     },
     call,

@@ -1,4 +1,4 @@
-import { replaceMembers } from "../../replace-members.ts";
+import { replaceMembers } from "@turnbox/core";
 import type { Runtime } from "../../runtime.ts";
 import type { IdleFreezer } from "./idle-freezer.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { lacksTimeouts, mendBusybox } from "./mend-busybox.ts";
+import { lacksTimeouts, mendBusybox } from "./mini.ts";
 
 const FATAL = "\0^cqSO:o:P:Y:U:T:+t:n::\0";
 
@@ -21,7 +21,7 @@ describe("mendBusybox", () => {
 });
 
 describe("lacksTimeouts", () => {
-  it("tells by the help whether wget has the option", () => {
+  it("finds in the help whether wget has the option", () => {
     expect(lacksTimeouts("\t-S    \t\tShow server response\n\t-T SEC\t\tNetwork read timeout is SEC seconds\n")).toBe(
       false,
     );

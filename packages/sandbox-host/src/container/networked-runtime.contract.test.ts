@@ -10,7 +10,7 @@ import { type ComposedHost, composeHost } from "../compose.ts";
 import { HOST_SETTINGS } from "../config.ts";
 import { DENY_ALL, type NetworkPolicy, parsePolicy } from "../network-policy/policy.ts";
 import type { Session } from "../session/session.ts";
-import { makeWorld, type World } from "./world.suite.ts";
+import { makeWorld, type World } from "../network/world.suite.ts";
 
 jest.setTimeout(60_000);
 
@@ -120,7 +120,7 @@ describe("a session in gVisor with a network", () => {
     await world.arrived();
   });
 
-  it("is not held by rules in its own namespace: they are where its packets do pass", async () => {
+  it("is not affected by rules in its own namespace: its packets pass those of the router", async () => {
     const session = await create("wrong-place", allow());
     expect(await connect(session, PUBLIC)).toContain("hello");
     const chain = (hook: string): string => `chain ${hook} { type filter hook ${hook} priority 0; policy drop; }`;

@@ -11,7 +11,7 @@ const SEED = Number(process.env["TURNBOX_SEED"] ?? 20_261_116);
 const [PARTS, ANSWERS] = IS_FULL ? [10, 10_000] : [1, 2000];
 const SEEDS = Array.from({ length: PARTS }, (_, part) => SEED + part);
 
-describe("the address of a port, whatever a server inside answers", () => {
+describe("the address of a port, for any answer of a server inside", () => {
   it.each(SEEDS)(
     `gives its client one good answer, a 502 or a cut, ${String(ANSWERS)} times, by seed %d`,
     async (seed) => {

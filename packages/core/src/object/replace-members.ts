@@ -1,4 +1,7 @@
-/** The same object with other members in place of some. All else is the object's own, which may be of a class with private fields. */
+/**
+ * The same object with other members in place of some. A spread would lose the methods of a class, and those of a class with private
+ * fields work on the object itself only.
+ */
 export function replaceMembers<T extends object>(target: T, members: Partial<T>): T {
   return new Proxy(target, {
     get: (_, key): unknown => {

@@ -1,0 +1,11 @@
+import { type Call, type CommandRunner, type Log, readMembarrier } from "@turnbox/core";
+
+/** Logs if this host was started in a way that makes each start of runsc slower than necessary. */
+export async function logMembarrier(
+  { runner, log }: { readonly runner: CommandRunner; readonly log: Log },
+  call: Call,
+): Promise<void> {
+  const membarrier = await readMembarrier(runner, call);
+  if (membarrier === "masked") log.debug("runsc starts without membarrier");
+  else log.info({ membarrier }, "runsc starts slower than it could: membarrier is not masked, see docs/OPERATIONS.md");
+}
