@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { access, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { access, mkdir, open, readdir, rename, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError } from "@turnbox/core";
 
@@ -27,6 +27,8 @@ const DRAFT_PREFIX = ".draft-";
 export class TemplateArchives {
   readonly #directory: string;
   #kept: readonly TemplateVersion[] = [];
+  /** When the last of them was imported, as its file says. */
+  #lastMs = 0;
   #loading: Promise<void> | undefined;
 
   constructor(directory: string) {
@@ -86,6 +88,7 @@ export class TemplateArchives {
     });
     const times = await Promise.all(kept.map(async (one) => (await stat(this.#pathOf(one))).mtimeMs));
     const timed = kept.map((version, index) => ({ version, ms: times[index] ?? 0 }));
+    this.#lastMs = Math.ceil(Math.max(0, ...times));
     this.#kept = timed.toSorted((a, b) => a.ms - b.ms).map(({ version }) => version);
   }
 
@@ -93,6 +96,9 @@ export class TemplateArchives {
     const path = this.#pathOf({ name, digest });
     // The first import of a version decides which one is the latest of its name.
     if (await isThere(path)) return;
+    // The order is that of the times of the files, which are too coarse for imports that follow at once.
+    this.#lastMs = Math.max(Math.ceil((await stat(draft)).mtimeMs), this.#lastMs + 1);
+    await utimes(draft, this.#lastMs / 1000, this.#lastMs / 1000);
     await rename(draft, path);
     this.#kept = [...this.#kept, { name, digest }];
   }
