@@ -2,8 +2,9 @@ import { cp, mkdtemp, mkdir, readdir, readFile, rm, symlink, writeFile } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { run } from "../support/process.ts";
-import { startServer, type TestServer } from "../support/server.ts";
+import { instancesReady } from "../support/control-calls.ts";
+import { poll, run } from "../support/process.ts";
+import { makeHome, startServer, type TestServer } from "../support/server.ts";
 
 let server: TestServer;
 let directory: string;
@@ -195,4 +196,33 @@ describe("template build oci", () => {
     expect((templates as readonly Record<string, unknown>[]).some(({ name }) => name === "bad")).toBe(false);
     expect(await leftovers()).toEqual(before);
   }, 120_000);
+});
+
+describe("a host that is added after templates were imported", () => {
+  it("gets them, and keeps them no longer than the others", async () => {
+    await using home = await makeHome();
+    const file = await archive("late", (root) => writeFile(join(root, "marker"), "late"));
+    const first = await startServer({ home: home.path, env: { TURNBOX_HOSTS: "1" } });
+    await first.json("template", "import", "late", file);
+    await first.stop();
+
+    await using second = await startServer({ home: home.path, env: { TURNBOX_HOSTS: "2" } });
+    await instancesReady(second, 2, 60_000);
+    await second.json("fleet", "cordon", "local-1");
+    const { sandboxId } = await second.json("create", "--template", "late");
+    expect(sandboxId).toMatch(/^fleet:local-2:/);
+    const seen = await second.cli("exec", String(sandboxId), "--no-stdin", "--", "cat", "/marker");
+    expect(seen.stdout).toBe("late");
+
+    await second.cli("rm", String(sandboxId));
+    expect(await second.json("template", "rm", "late")).toMatchObject({ hosts: 2 });
+    const archives = join(home.path, "templates");
+    await poll(
+      "the archive to be removed",
+      async () => ((await readdir(archives)).length === 0 ? true : undefined),
+      60_000,
+    );
+    const { templates } = await second.json("template", "ls");
+    expect(templates).toEqual([expect.objectContaining({ name: "mini" })]);
+  }, 240_000);
 });

@@ -56,6 +56,7 @@ const VERBS: readonly (readonly [method: string, ...args: string[]])[] = [
   ["LaunchProcess", "run", "web", "-d", "--", "sleep"],
   ["ListInstances", "fleet", "ls"],
   ["CordonInstance", "fleet", "cordon", "i0"],
+  ["UncordonInstance", "fleet", "uncordon", "i0"],
 ];
 
 describe("every verb gets over a service that restarts", () => {

@@ -1,9 +1,11 @@
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { newSessionId, randomToken, type TokenSigner } from "@turnbox/core";
 import { NO_TRACING } from "@turnbox/rpc/trace";
 import type { OrchestratorOptions } from "./orchestrator-options.ts";
 import type { OrchestratorConfig } from "./config.ts";
 import { createFleet, type Fleet, type FleetTimes } from "./fleet/fleet.ts";
+import { TemplateArchives } from "./fleet/template/template-archives.ts";
 import type { FleetPolicy } from "./fleet/loop/phase.ts";
 import { PHASES } from "./fleet/loop/phase-table.ts";
 import { createHostTokens } from "./host/host-tokens.ts";
@@ -47,6 +49,7 @@ export function composeFleet(options: OrchestratorOptions, parts: FleetParts): F
     times: timesOf(config),
     maxWaitingCreates: config.maxWaitingCreates,
     maxActionsAtOnce: MAX_ACTIONS_AT_ONCE,
+    archives: new TemplateArchives(join(options.home, "templates")),
     newInstanceId: config.provisioner === "local" ? freeLocalId : () => `i-${randomToken(12)}`,
     newSessionId,
     clock,

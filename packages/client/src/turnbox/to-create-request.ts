@@ -10,11 +10,12 @@ const ON_TIMEOUT = { pause: OnTimeout.PAUSE, destroy: OnTimeout.DESTROY } as con
 
 export function toCreateRequest(
   options: CreateOptions,
-  idempotencyKey: string,
+  { idempotencyKey, discardIfAbandoned }: { readonly idempotencyKey: string; readonly discardIfAbandoned: boolean },
 ): MessageInitShape<typeof CreateSandboxRequestSchema> {
   const { name = "", template = "", labels = {}, env = {}, resources, quotaBytes, network } = options;
   return {
     idempotencyKey,
+    discardIfAbandoned,
     name,
     template,
     labels: { ...labels },

@@ -66,9 +66,17 @@ export class Turnbox implements Disposable {
     return new Turnbox({ server: createServerLink(clients, clock), clock, links }, host);
   }
 
-  /** Makes a sandbox. Disposing of its handle destroys it, unless `keep()` was called. */
+  /**
+   * Makes a sandbox. Disposing of its handle destroys it, unless `keep()` was called. If the call is ended by its signal or its time,
+   * the server destroys what it was making; under an `idempotencyKey` of the caller's it makes it, and the key finds it.
+   */
   async create(options: CreateOptions = {}): Promise<Sandbox> {
-    const request = toCreateRequest(options, options.idempotencyKey ?? randomUUID());
+    return await this.#create(options, options.idempotencyKey === undefined ? "discard" : "keep");
+  }
+
+  async #create(options: CreateOptions, ifAbandoned: "discard" | "keep"): Promise<Sandbox> {
+    const { idempotencyKey = randomUUID() } = options;
+    const request = toCreateRequest(options, { idempotencyKey, discardIfAbandoned: ifAbandoned === "discard" });
     const { sandboxId, sandbox, access } = await this.#parts.server.call(
       (to, call) => to.sandboxes.createSandbox(request, call),
       timeOf(options, "change"),
@@ -110,7 +118,8 @@ export class Turnbox implements Disposable {
   async getOrCreate(name: string, options: Omit<CreateOptions, "name"> = {}): Promise<Sandbox> {
     for (let tries = 1; ; tries += 1) {
       try {
-        return (await this.create({ ...options, name })).keep();
+        // Others may have found it by its name already.
+        return (await this.#create({ ...options, name }, "keep")).keep();
       } catch (thrown) {
         if (!hasReason(thrown, "SANDBOX_EXISTS")) throw thrown;
         const found = await this.#find(thrown.metadata["sandboxId"] ?? name, options);

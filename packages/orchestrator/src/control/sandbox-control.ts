@@ -61,6 +61,8 @@ export interface CreateSandboxRequest {
   readonly env: Readonly<Record<string, string>>;
   /** Absent denies everything. */
   readonly network?: NetworkPolicy;
+  /** What becomes of it if no caller waits any more when it is made. Absent means kept for its key, or discarded if it has none. */
+  readonly ifAbandoned?: "keep" | "discard";
   /** The session's id on its host, where the caller chose one beforehand. Absent means a fresh one. */
   readonly sessionId?: string;
 }

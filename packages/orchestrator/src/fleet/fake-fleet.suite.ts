@@ -31,7 +31,7 @@ export interface FakeFleet extends Fleet {
   replica(holder: string): Promise<Fleet>;
 }
 
-export interface FakeFleetOptions extends Partial<Pick<FleetOptions, "maxWaitingCreates">> {
+export interface FakeFleetOptions extends Partial<Pick<FleetOptions, "maxWaitingCreates" | "archives">> {
   readonly instances?: readonly string[];
   readonly hosts?: Readonly<Record<string, Partial<FakeControlOptions>>>;
   readonly policy?: Partial<FleetPolicy>;
@@ -94,6 +94,7 @@ export async function createFakeFleet(options: FakeFleetOptions = {}): Promise<F
       times: TIMES,
       maxWaitingCreates: options.maxWaitingCreates ?? 256,
       maxActionsAtOnce: 16,
+      ...(options.archives && { archives: options.archives }),
       newInstanceId: () => {
         launched += 1;
         return `new-${String(launched)}`;

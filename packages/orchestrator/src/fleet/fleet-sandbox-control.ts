@@ -29,7 +29,9 @@ import { createDestroySandbox } from "./destroy-sandbox.ts";
 import { formatFleetId, parseFleetId } from "./fleet-id.ts";
 import { forkOn } from "./fork-sandbox.ts";
 import { createListSandboxes, onInstance, withName } from "./list-sandboxes.ts";
-import { importOnAll, listOfAll } from "./templates.ts";
+import { importOnAll, type ImportOnAllOptions, listOfAll } from "./template/on-all-hosts.ts";
+
+export type FleetSandboxControlOptions = CreateSandboxOptions & ImportOnAllOptions;
 
 /** Where a sandbox is: the connection to its host, and its id there. */
 interface Route {
@@ -42,7 +44,7 @@ interface Route {
  * Many hosts behind one `SandboxControl`. Ids are `fleet:<instance>:<session>`: each call goes where its id says, with
  * no map in between that could be lost.
  */
-export function createFleetSandboxControl(options: CreateSandboxOptions): SandboxControl {
+export function createFleetSandboxControl(options: FleetSandboxControlOptions): SandboxControl {
   return new FleetSandboxControl(options);
 }
 
@@ -50,9 +52,9 @@ class FleetSandboxControl implements SandboxControl {
   readonly createSandbox: SandboxControl["createSandbox"];
   readonly listSandboxes: SandboxControl["listSandboxes"];
   readonly destroySandbox: SandboxControl["destroySandbox"];
-  readonly #options: CreateSandboxOptions;
+  readonly #options: FleetSandboxControlOptions;
 
-  constructor(options: CreateSandboxOptions) {
+  constructor(options: FleetSandboxControlOptions) {
     const creator = new SandboxCreator(options);
     this.#options = options;
     this.createSandbox = (request, call) => creator.create(request, call);
@@ -108,7 +110,7 @@ class FleetSandboxControl implements SandboxControl {
 
   async importTemplate(request: ImportTemplateRequest, call: ControlCall): Promise<ImportedTemplate> {
     await this.#allHere(call);
-    return await importOnAll(this.#options.registry, request, call);
+    return await importOnAll(this.#options, request, call);
   }
 
   async listTemplates(call: ControlCall): Promise<readonly Template[]> {

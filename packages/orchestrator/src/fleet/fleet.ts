@@ -1,4 +1,4 @@
-import type { Clock, Log } from "@turnbox/core";
+import { type Clock, type Log, SandboxError } from "@turnbox/core";
 import type { FleetOperations } from "./fleet-view.ts";
 import type { Provisioner } from "../provisioner/provisioner.ts";
 import type { Store } from "../store/store.ts";
@@ -18,6 +18,8 @@ import { createFleetOperations } from "./fleet-operations.ts";
 import type { PlacementRules } from "./placement/placement.ts";
 import { createWakeHost } from "./registry/wake-host.ts";
 import { Slots } from "./placement/slots.ts";
+import type { TemplateArchives } from "./template/template-archives.ts";
+import { TemplateSync } from "./template/template-sync.ts";
 
 export interface FleetTimes {
   /** Between two looks at the fleet. */
@@ -50,6 +52,8 @@ export interface FleetOptions {
   readonly newSessionId: () => string;
   readonly clock: Clock;
   readonly logger: Log;
+  /** What hosts that come later get their templates from; they get none unless given. */
+  readonly archives?: TemplateArchives;
   readonly meter?: FleetMeter;
   /** Ends what goes on by itself: creates and starts whose callers have left. */
   readonly shutdown: AbortSignal;
@@ -89,7 +93,8 @@ export function createFleet(options: FleetOptions): Fleet {
   const listening = registry.listen(() => {
     queue.pumpSoon();
   });
-  const control = createControl(options, { registry, slots, queue });
+  const templates = createTemplateSync(options, { registry, queue });
+  const control = createControl(options, { registry, slots, queue, ...(templates && { templates }) });
   const leadership = new Leadership({ ...options, ttlMs: times.leaseTtlMs });
   const executor = new Executor({
     ...options,
@@ -109,6 +114,11 @@ export function createFleet(options: FleetOptions): Fleet {
     bootTimeMs,
     intervalMs: times.intervalMs,
     settleDemand: (call) => queue.flush(call),
+    onLook: async () => {
+      await templates?.look().catch((error: unknown) => {
+        logger.error({ err: SandboxError.from(error) }, "the archives of templates cannot be read");
+      });
+    },
   });
   const { drainTimeoutMs } = policy;
   const operations = createFleetOperations({ registry, store, provisioner, drainTimeoutMs, clock, onWish: wake });
@@ -130,13 +140,29 @@ export function createFleet(options: FleetOptions): Fleet {
       listening[Symbol.dispose]();
       leadership.lose();
       await executor.idle();
+      await templates?.idle();
       await queue.idle();
       await registry[Symbol.asyncDispose]();
     },
   };
 }
 
-function createControl(options: FleetOptions, parts: Pick<Fleet, "registry" | "slots" | "queue">): SandboxControl {
+function createTemplateSync(
+  { archives, ...options }: FleetOptions,
+  { registry, queue }: Pick<Fleet, "registry" | "queue">,
+): TemplateSync | undefined {
+  if (archives === undefined) return undefined;
+  const onSettled = (): void => {
+    queue.pumpSoon();
+  };
+  return new TemplateSync({ ...options, archives, registry, onSettled });
+}
+
+interface ControlParts extends Pick<Fleet, "registry" | "slots" | "queue"> {
+  readonly templates?: TemplateSync;
+}
+
+function createControl(options: FleetOptions, parts: ControlParts): SandboxControl {
   const { clock, policy, times } = options;
   const { drainTimeoutMs } = policy;
   const { createTimeoutMs, wakeTimeoutMs } = times;

@@ -62,6 +62,7 @@ export function fromCreateRequest(request: WireCreateRequest): CreateSandboxRequ
     },
     env: parseVariables("env", request.env),
     ...(request.networkPolicy === undefined ? {} : { network: fromNetworkPolicy(request.networkPolicy) }),
+    ...(request.discardIfAbandoned ? { ifAbandoned: "discard" } : {}),
   };
 }
 

@@ -67,7 +67,7 @@ export function createFakeHost(options: FakeControlOptions & { readonly report?:
         poolBytes: 100e9,
         poolAvailableBytes: 90e9,
         admission,
-        templates: control.templates,
+        templates: [...control.templates],
         problems: [],
         ...changes,
       };

@@ -9,6 +9,8 @@ export interface CreateWish {
   readonly call: ControlCall;
   /** Aborts when no caller waits for the sandbox any more: until a host is asked, that is the end of it. */
   readonly wanted: AbortSignal;
+  /** Whether no caller waits for it at this moment; if so, it is given up for good. */
+  readonly giveUpIfAbandoned: () => boolean;
   /** How long it may wait for room. */
   readonly patienceMs: number;
 }

@@ -1,4 +1,4 @@
-import { type Clock, createDeadline, type Reason, type SandboxError } from "@turnbox/core";
+import { type Clock, createDeadline, type Reason, SandboxError } from "@turnbox/core";
 import type { CreatedSandbox } from "../../control/sandbox-control.ts";
 import type { Store } from "../../store/store.ts";
 import { formatFleetId } from "../fleet-id.ts";
@@ -204,7 +204,12 @@ export class CreateOperation {
 
   /** made -> finished. What is there cannot be taken back: if it cannot be put on record, only the key finds it again. */
   async #finish({ on, sandbox }: StateOf<"made">): Promise<CreatedSandbox> {
-    const { sessionId, key } = this.#attempt;
+    const { sessionId, key, request, giveUpIfAbandoned } = this.#attempt;
+    const { ifAbandoned = key === undefined ? "discard" : "keep" } = request;
+    if (ifAbandoned === "discard" && giveUpIfAbandoned()) {
+      await this.#cleanUp((own) => this.#options.asker.giveBack(on, this.#attempt, own));
+      throw new SandboxError("CANCELLED", "no caller waits for the sandbox; it is destroyed", { admitted: "no" });
+    }
     const made = inFleet(sandbox, { instanceId: on, attempt: this.#attempt });
     // A call that repeats the key comes later, when the sandbox may be reached in another way.
     const result = JSON.stringify({ ...made, connection: undefined });

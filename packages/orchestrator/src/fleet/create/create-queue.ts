@@ -23,6 +23,8 @@ export interface Waiter<T> {
   readonly leftMs: number;
   /** Why there is no room, for people. */
   readonly message: string;
+  /** Whether a place is known to come, so that waiting is of use. */
+  readonly isExpected?: boolean;
 }
 
 interface Waiting {
@@ -57,8 +59,8 @@ export class CreateQueue {
   /** Waits for a place. Leaves the queue when the signal aborts. */
   async wait<T>(waiter: Waiter<T>, { signal }: { readonly signal: AbortSignal }): Promise<T> {
     signal.throwIfAborted();
-    const { whyNotWait, maxWaiting, clock } = this.#options;
-    const why = this.#waiting.size >= maxWaiting ? "too many creates wait" : whyNotWait(waiter.leftMs);
+    const { maxWaiting, clock } = this.#options;
+    const why = this.#waiting.size >= maxWaiting ? "too many creates wait" : this.#whyNot(waiter);
     if (why !== undefined) throw this.exhausted(`${waiter.message}; ${why}`);
     const over = new AbortController();
     const served = Promise.withResolvers<T>();
@@ -90,6 +92,10 @@ export class CreateQueue {
       over.abort();
       this.#announce();
     }
+  }
+
+  #whyNot({ isExpected = false, leftMs }: Pick<Waiter<unknown>, "isExpected" | "leftMs">): string | undefined {
+    return isExpected ? undefined : this.#options.whyNotWait(leftMs);
   }
 
   /** There is no room, and none will come in time. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { type Reason, SandboxError } from "@turnbox/core";
 import type { FakeControlOptions } from "../../control/fake/fake-sandbox-control.ts";
 import type { Store } from "../../store/store.ts";
-import type { ControlCall, CreateSandboxRequest } from "../../control/sandbox-control.ts";
+import type { ControlCall, CreatedSandbox, CreateSandboxRequest } from "../../control/sandbox-control.ts";
 import { createFakeFleet, type FakeFleet } from "../fake-fleet.suite.ts";
 
 const CALL: ControlCall = { signal: new AbortController().signal, tenant: "t1" };
@@ -240,6 +240,78 @@ describe("createSandbox on a fleet", () => {
     gate.resolve(undefined);
     const made = await second;
     expect(fleet.host("i-1").sandboxIds()).toEqual([made.session.sessionId]);
+  });
+
+  describe("for which no caller waits when it is made", () => {
+    /** Creates on one host and leaves before the host is through, then lets it go on. */
+    async function abandon(
+      changes: Partial<CreateSandboxRequest>,
+      hooks: {
+        readonly onLeft?: (fleet: FakeFleet) => Promise<void>;
+        readonly onDestroy?: (fleet: FakeFleet) => void;
+      } = {},
+    ) {
+      const gate = Promise.withResolvers<undefined>();
+      const asked = Promise.withResolvers<undefined>();
+      const before: Hook = async (operation) => {
+        if (operation === "destroySandbox") hooks.onDestroy?.(fleet);
+        if (operation !== "createSandbox") return;
+        asked.resolve(undefined);
+        await gate.promise;
+      };
+      const fleet: FakeFleet = await createFakeFleet({ instances: ["i-1"], hosts: { "i-1": { before } } });
+      const leaving = new AbortController();
+      const create = fleet.control.createSandbox(request(changes), { ...CALL, signal: leaving.signal });
+      await asked.promise;
+      leaving.abort(new Error("gone"));
+      await expect(create).rejects.toThrow("gone");
+      const left = hooks.onLeft?.(fleet);
+      gate.resolve(undefined);
+      await left;
+      return fleet;
+    }
+    const rows = async ({ store }: FakeFleet) => await store.listSandboxes({ tenant: "t1", after: "", limit: 9 }, CALL);
+
+    it.each<[string, Partial<CreateSandboxRequest>]>([
+      ["a create without a key", { idempotencyKey: "", name: "web" }],
+      ["a create that says so", { ifAbandoned: "discard", name: "web" }],
+    ])("leaves nothing of %s", async (_what, changes) => {
+      await using fleet = await abandon(changes);
+      for (let round = 0; round < 100 && (await rows(fleet)).length > 0; round += 1) await fleet.clock.advance(0);
+      expect([fleet.host("i-1").sandboxIds(), await rows(fleet)]).toEqual([[], []]);
+      const again = await fleet.control.createSandbox(request({ ...changes, idempotencyKey: "k2" }), CALL);
+      expect(again.name).toBe("web");
+    });
+
+    it("keeps the sandbox of a create with a key, which finds it", async () => {
+      await using fleet = await abandon({});
+      const { session } = await fleet.control.createSandbox(request(), CALL);
+      expect(fleet.host("i-1").createdSessionIds).toEqual([session.sessionId]);
+      expect(fleet.host("i-1").sandboxIds()).toEqual([session.sessionId]);
+    });
+
+    it("hands the sandbox to a caller that comes with the key before it is made", async () => {
+      const changes = { ifAbandoned: "discard" } as const;
+      const joined: string[] = [];
+      await using fleet = await abandon(changes, {
+        onLeft: async ({ control }) => {
+          joined.push((await control.createSandbox(request(changes), CALL)).session.sessionId);
+        },
+      });
+      expect(fleet.host("i-1").sandboxIds()).toEqual(joined);
+    });
+
+    it("makes another one for a caller that comes with the key while it is destroyed", async () => {
+      const changes = { ifAbandoned: "discard" } as const;
+      const later = Promise.withResolvers<CreatedSandbox>();
+      const comeBack = (fleet: FakeFleet): void => {
+        fleet.control.createSandbox(request(changes), CALL).then(later.resolve, later.reject);
+      };
+      await using fleet = await abandon(changes, { onDestroy: comeBack });
+      const { session } = await later.promise;
+      expect(fleet.host("i-1").sandboxIds()).toEqual([session.sessionId]);
+      expect(fleet.host("i-1").createdSessionIds).toHaveLength(2);
+    });
   });
 
   it("gives a name free that belongs to a sandbox its host no longer has", async () => {

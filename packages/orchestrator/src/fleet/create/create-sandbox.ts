@@ -37,7 +37,7 @@ const MARGIN_MS = 500;
  *
  * A key makes one sandbox, however often and from wherever it comes: calls at the same time join, later ones get the
  * first result, and a create that was cut off is taken up from where it was. Failures are not kept. If the outcome on a
- * host stays unknown, the error says so.
+ * host stays unknown, the error says so. What no caller waits for when it is made is destroyed if it could not be found again.
  */
 export class SandboxCreator {
   readonly #options: CreateSandboxOptions;
@@ -61,14 +61,12 @@ export class SandboxCreator {
   #join(request: CreateSandboxRequest, call: ControlCall, payloadHash: string): SharedCall<CreatedSandbox> {
     const id = JSON.stringify([call.tenant, request.idempotencyKey]);
     const joined = this.#inFlight.get(id);
-    if (joined !== undefined) {
-      if (joined.payloadHash !== payloadHash) throw idempotencyConflict(request.idempotencyKey);
-      return joined.shared;
-    }
-    const shared = this.#start(request, call, payloadHash);
+    if (joined !== undefined && joined.payloadHash !== payloadHash) throw idempotencyConflict(request.idempotencyKey);
+    if (joined?.shared.isGivenUp === false) return joined.shared;
+    const shared = this.#start(request, call, payloadHash, joined?.shared);
     this.#inFlight.set(id, { payloadHash, shared });
     const forget = (): void => {
-      this.#inFlight.delete(id);
+      if (this.#inFlight.get(id)?.shared === shared) this.#inFlight.delete(id);
     };
     shared.result.then(forget, forget);
     return shared;
@@ -78,13 +76,16 @@ export class SandboxCreator {
     request: CreateSandboxRequest,
     { tenant, timeoutMs }: ControlCall,
     payloadHash: string | undefined,
+    before?: SharedCall<CreatedSandbox>,
   ): SharedCall<CreatedSandbox> {
     const { clock, createTimeoutMs, shutdown } = this.#options;
     const patienceMs = Math.max(0, Math.min(createTimeoutMs, timeoutMs ?? createTimeoutMs) - MARGIN_MS);
-    return new SharedCall(async (wanted) => {
+    return new SharedCall(async (followers) => {
+      // One that was given up has its key and its name until it is taken back.
+      await before?.result.catch(() => undefined);
       using deadline = createDeadline({ clock, ms: createTimeoutMs, signal: shutdown });
       const call = { tenant, signal: deadline.signal };
-      return await this.#make({ request, call, wanted, patienceMs }, payloadHash);
+      return await this.#make({ request, call, ...followers, patienceMs }, payloadHash);
     });
   }
 

@@ -4,6 +4,7 @@ import { type FleetMeter, NO_METER } from "../fleet-meter.ts";
 import type { InstanceRegistry } from "../registry/instance-registry.ts";
 import { type PlacementRules, findPlacement } from "../placement/placement.ts";
 import type { Demand, SlotClaim, Slots } from "../placement/slots.ts";
+import type { TemplateSync } from "../template/template-sync.ts";
 
 /** A slot on the first of the candidates; the others are worth trying after it. */
 export interface TakenSlot {
@@ -16,6 +17,8 @@ export interface TakeSlotOptions {
   readonly slots: Slots;
   readonly rules: PlacementRules;
   readonly queue: CreateQueue;
+  /** Absent if no host gets templates later than its import. */
+  readonly templates?: Pick<TemplateSync, "isComing">;
   readonly meter?: FleetMeter;
 }
 
@@ -57,18 +60,27 @@ export class SlotTaker {
       const found = this.#find(request);
       if (found.taken !== undefined) return found.taken;
       const take = (): TakenSlot | undefined => this.#find(request).taken;
-      return await queue.wait({ take, leftMs: patienceMs, message: found.refusal }, call);
+      const waiter = { take, leftMs: patienceMs, message: found.refusal, isExpected: this.#isTemplateComing(request) };
+      return await queue.wait(waiter, call);
     });
   }
 
   #find(
     request: CreateSandboxRequest,
   ): { readonly taken: TakenSlot } | { readonly taken?: never; readonly refusal: string } {
-    const { registry, slots, rules } = this.#options;
+    const { registry, slots, rules, templates } = this.#options;
     const demand = demandOf(request);
-    const placement = findPlacement({ ...demand, template: request.template }, registry.placementView(), rules);
+    const { template } = request;
+    const isComing = (instanceId: string): boolean => templates?.isComing(instanceId, template) === true;
+    const placement = findPlacement({ ...demand, template, isComing }, registry.placementView(), rules);
     if (placement.kind === "refused") return { refusal: placement.message };
     const { candidates } = placement;
     return { taken: { claim: slots.claim(candidates[0], demand), candidates } };
+  }
+
+  #isTemplateComing({ template }: CreateSandboxRequest): boolean {
+    const { registry, templates } = this.#options;
+    if (template === "" || templates === undefined) return false;
+    return registry.connectedIds().some((instanceId) => templates.isComing(instanceId, template));
   }
 }

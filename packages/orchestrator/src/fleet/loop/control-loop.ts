@@ -18,6 +18,8 @@ export interface ControlLoopOptions {
   readonly executor: Executor;
   /** Serves creates of this replica that wait, as far as there is room, before demand is looked at. */
   readonly settleDemand: (call: Call) => Promise<void>;
+  /** Called after each look at the hosts, in every replica. */
+  readonly onLook?: (call: Call) => Promise<void>;
   /** How long a machine takes from its launch to its first answer, about. */
   readonly bootTimeMs: number;
   readonly intervalMs: number;
@@ -88,6 +90,7 @@ export class ControlLoop {
     const { leadership, registry } = this.#options;
     const lead = await leadership.hold(call);
     await registry.refresh(call);
+    await this.#options.onLook?.(call);
     if (lead === undefined) return;
     try {
       await this.#act({ epoch: lead.epoch, signal: AbortSignal.any([lead.signal, call.signal]) });

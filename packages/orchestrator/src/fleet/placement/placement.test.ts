@@ -49,6 +49,16 @@ describe("findPlacement", () => {
     expect(candidates([instance("a", { health: "degraded" }), busy])).toEqual(["z", "a"]);
   });
 
+  it("passes over a host that is about to get the template, unless a host has it", () => {
+    const request = { ...REQUEST, template: "python", isComing: (instanceId: string) => instanceId === "a" };
+    expect(findPlacement(request, [instance("a")], RULES)).toMatchObject({
+      kind: "refused",
+      message: expect.stringContaining("1 still getting the template"),
+    });
+    const has = instance("z", { templates: new Set(["python"]) });
+    expect(findPlacement(request, [instance("a"), has], RULES)).toMatchObject({ candidates: ["z"] });
+  });
+
   it("prefers hosts that have the template, and keeps the others as a last resort", () => {
     const request = { ...REQUEST, template: "python@3" };
     const has = instance("z", { templates: new Set(["python@3"]), sessions: { used: 9, total: 10 } });

@@ -24,6 +24,8 @@ export interface PlacementRequest {
   readonly diskBytes: number;
   /** Empty means the host's default, which every host has. */
   readonly template: string;
+  /** Whether a host that lacks the template is about to get it. None is unless given. */
+  readonly isComing?: (instanceId: string) => boolean;
 }
 
 export interface PlacementRules {
@@ -44,7 +46,8 @@ export type Obstacle =
   | "sessions"
   | "cpus"
   | "memory"
-  | "pool_space";
+  | "pool_space"
+  | "template";
 
 export type Placement =
   | { readonly kind: "placed"; readonly candidates: readonly [string, ...string[]] }
@@ -101,6 +104,7 @@ function findObstacle(
   if (!fits(instance.cpus, request.cpus, fill)) return "cpus";
   if (!fits(instance.memoryBytes, request.memoryBytes, fill)) return "memory";
   if (!fits(instance.poolBytes, request.diskBytes, fill)) return "pool_space";
+  if (lacksTemplate(request, instance) && request.isComing?.(instance.instanceId) === true) return "template";
   return undefined;
 }
 
@@ -109,14 +113,16 @@ function fits(usage: Usage, wanted: number, fill: number): boolean {
 }
 
 function rank(request: PlacementRequest, instance: PlacementInstance): Ranked {
-  const away = request.template === "" || instance.templates.has(request.template) ? 0 : 1;
   return {
     instanceId: instance.instanceId,
-    grade: gradeOf(instance) + away,
+    grade: gradeOf(instance) + (lacksTemplate(request, instance) ? 1 : 0),
     loadStep: Math.floor(loadOf(instance) * LOAD_STEPS),
     sessions: instance.sessions.used,
   };
 }
+
+const lacksTemplate = ({ template }: PlacementRequest, { templates }: PlacementInstance): boolean =>
+  template !== "" && !templates.has(template);
 
 const gradeOf = ({ health }: PlacementInstance): number => (health === "healthy" ? 0 : 2);
 
@@ -160,6 +166,7 @@ const OBSTACLE_WORDS = {
   cpus: "full (cpu)",
   memory: "full (memory)",
   pool_space: "full (disk)",
+  template: "still getting the template",
 } as const satisfies Record<Obstacle, string>;
 
 function explain(why: ReadonlyMap<Obstacle, number>): string {

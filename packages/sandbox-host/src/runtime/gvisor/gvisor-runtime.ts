@@ -243,7 +243,13 @@ class GvisorRuntime implements Runtime {
 
   async signal(id: string, process: SpawnedProcess, spec: SignalSpec, { signal }: RuntimeCall): Promise<void> {
     checkId(id);
-    await signalProcess(this.#context, id, { process, spec, treeKiller: this.#treeKiller, signal });
+    await signalProcess(this.#context, id, {
+      process,
+      spec,
+      treeKiller: this.#treeKiller,
+      container: this.#life,
+      signal,
+    });
   }
 
   async endInput(_id: string, { directory }: SpawnedProcess): Promise<void> {

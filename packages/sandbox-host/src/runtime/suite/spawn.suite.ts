@@ -103,6 +103,20 @@ export function spawnSuite(started: () => Started, harnessOf: () => RuntimeHarne
     },
   );
 
+  it.each([SIGTERM, SIGKILL])("takes signal %i while its container is paused, which stays paused", async (signal) => {
+    const { runtime, programs, newContainer } = harnessOf();
+    const container = await newContainer();
+    const { id } = container;
+    await runtime.start(container, call);
+    const process = await spawn(runtime, id, programs.waits());
+    await runtime.pause(id, call);
+    await runtime.signal(id, process, { signal, scope: "process" }, call);
+    expect(await runtime.liveness(id, call)).toBe("paused");
+    await runtime.resume(id, call);
+    expect(await ended(runtime, id, process)).toEqual({ kind: "signaled", signal });
+    await runtime.stop(id, call);
+  });
+
   it("refuses a program or a directory that is not there", async () => {
     const { runtime, programs, id } = setup();
     expect(await reasonOf(spawn(runtime, id, ["no-such-program"]))).toBe("INVALID_ARGUMENT");

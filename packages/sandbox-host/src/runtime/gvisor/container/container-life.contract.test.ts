@@ -32,4 +32,20 @@ describe("a pause", () => {
     }
     expect((await run(runtime, id, sh("echo hi"))).stdout.toString()).toBe("hi\n");
   });
+
+  it("does not hold up the deadline of what runs inside", async () => {
+    const { runtime } = rig;
+    const { id } = container;
+    for (let round = 0; round < ROUNDS; round += 1) {
+      // A pause takes about 100 ms: most of these deadlines pass during it.
+      const deadlineMs = 10 + round * 15;
+      const startedMs = performance.now();
+      const sleeper = ignoreOutput(await runtime.exec(id, execSpec(sh("sleep 4547"), { deadlineMs }), call));
+      await runtime.pause(id, call);
+      expect(await sleeper.exit).toEqual({ kind: "timed_out" });
+      expect(performance.now() - startedMs).toBeLessThan(HANG_MS);
+      expect(await runtime.liveness(id, call)).toBe("paused");
+      await runtime.resume(id, call);
+    }
+  });
 });

@@ -40,10 +40,24 @@ export function parseShellCall({ argv, env, cwd }: ExecSpec): ShellCall | undefi
 }
 
 /**
- * The command of a shell that waits for a script. It reads its head and does it, and has no variable that a script has
- * not. It reads not one byte more than the head says: what comes behind is the input of the script.
+ * Gives the shell the limits of the container's spec again, all that the sentry lets a process set. A process that was started from
+ * outside and lowers its own lowers them for the shells that wait, too. Fails if a hard one was lowered; the next start from outside
+ * puts that back.
  */
-export const waitingShell: readonly [string, ...string[]] = ["bash", "-c", `${read(HEAD_BYTES)};${RUN}`];
+const RESTORE_LIMITS =
+  "ulimit -n 65536 -l 64 -c unlimited -d unlimited -f unlimited -t unlimited -u unlimited -v unlimited&&" +
+  "ulimit -Hs unlimited&&ulimit -Ss 8192";
+
+/**
+ * The command of a shell that waits for a script. It reads its head and does it, and has no variable that a script has
+ * not. It reads not one byte more than the head says: what comes behind is the input of the script. It ends before it begins if
+ * it has not the limits of a new one.
+ */
+export const waitingShell: readonly [string, ...string[]] = [
+  "bash",
+  "-c",
+  `${read(HEAD_BYTES)};{ ${RESTORE_LIMITS};} 2>/dev/null||exit;${RUN}`,
+];
 
 /**
  * What makes a shell that waits in one environment do a call of another one, and say `greeting` on its standard output
@@ -65,8 +79,7 @@ export function scriptFor(
     ...changed.filter(([name]) => name !== "PWD").map(([name, value]) => `export ${name}=${quote(value)}`),
     "SECONDS=0",
     `printf %s ${greeting}`,
-    ...becomeProgram(call),
-    SETS_LIMITS.test(call.script) ? RUN_BELOW : RUN,
+    ...(SETS_LIMITS.test(call.script) ? [RUN_BELOW] : [...becomeProgram(call), RUN]),
   ].join(";");
   return inOneRead(prepare, call.script) ?? inThreeReads(prepare, call.script);
 }

@@ -116,6 +116,22 @@ echo "$LINENO"; missing; echo "$BASH_EXECUTION_STRING" | head -1`;
     expect(await text("bash -c 'ulimit -n -u -s; ulimit -Hn'")).toBe(before);
   });
 
+  it.each([
+    ["by another name of the builtin", "u\\limit -n 54; u\\limit -c 0"],
+    ["by a file that is sourced", "printf 'u%s -n 53\\n' limit >/tmp/limits; . /tmp/limits"],
+    ["by a program", "busybox sh -c 'ulimit -n 52; ulimit -s 4444'"],
+    ["only the soft ones", "eval u'limit' -S -n 51 -s 4444 -c 0"],
+  ])("has the limits of a new process, also if the calls before it have set them %s", async (_how, script) => {
+    const LIMITS = "ulimit -Sa; ulimit -Ha";
+    const before = await text(LIMITS);
+    await text(script);
+    // The shells that wait now were started before or after the limits were set.
+    for (let round = 0; round < 3; round += 1) {
+      const { stdout } = await finish(await runtime.exec(container.id, execSpec(["bash", "-c", LIMITS]), call));
+      expect(stdout.toString()).toBe(before);
+    }
+  });
+
   it("becomes the program of a script that is one", async () => {
     const env = { PATH, HOME: "/root", LEFT: "as it is" };
     const lines = (await text("env", { env })).split("\n").filter((line) => !/^(TURNBOX_EXEC|PWD)=/.test(line));

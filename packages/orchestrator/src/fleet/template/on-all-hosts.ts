@@ -1,21 +1,30 @@
 import { SandboxError } from "@turnbox/core";
-import type { ControlCall, ImportedTemplate, ImportTemplateRequest, Template } from "../control/sandbox-control.ts";
-import { askAll } from "./ask-all.ts";
-import { broadcast } from "./broadcast.ts";
-import type { InstanceRegistry } from "./registry/instance-registry.ts";
+import type { ControlCall, ImportedTemplate, ImportTemplateRequest, Template } from "../../control/sandbox-control.ts";
+import { askAll } from "../ask-all.ts";
+import { broadcast } from "../broadcast.ts";
+import type { InstanceRegistry } from "../registry/instance-registry.ts";
+import type { ArchiveDraft, TemplateArchives } from "./template-archives.ts";
+
+export interface ImportOnAllOptions {
+  readonly registry: InstanceRegistry;
+  /** Where archives are kept for hosts that come later; absent if they are not. */
+  readonly archives?: TemplateArchives;
+}
 
 /**
  * Brings a template to every host, while the archive arrives. All or an error: repeated, it is done only where it is
- * missing, because the same content is the same version.
+ * missing, because the same content is the same version. The archive is kept for hosts that come later.
  */
 export async function importOnAll(
-  registry: InstanceRegistry,
+  { registry, archives }: ImportOnAllOptions,
   request: ImportTemplateRequest,
   call: ControlCall,
 ): Promise<ImportedTemplate> {
-  const hosts = registry.connectedIds().map((instanceId) => registry.connection(instanceId));
+  const instanceIds = registry.connectedIds();
+  const hosts = instanceIds.map((instanceId) => registry.connection(instanceId));
   if (hosts.length === 0) throw new SandboxError("FLEET_EXHAUSTED", "the fleet has no instances");
-  const source = new Archive(request.archive);
+  await using draft = await archives?.begin();
+  const source = new Archive(request.archive, draft);
   const readers = broadcast(source, hosts.length);
   const outcomes = await Promise.allSettled(
     readers.map(async (archive, index) => {
@@ -34,21 +43,29 @@ export async function importOnAll(
   if (failure !== undefined) throw SandboxError.from(failure.reason);
   const [template] = imported;
   if (template === undefined) throw new SandboxError("INTERNAL", "no host answered the import");
+  await draft?.keep(template);
+  // Placement goes by what the hosts said last.
+  await Promise.all(instanceIds.map((instanceId) => registry.ask(instanceId, call)));
   return { template, hosts: imported.length };
 }
 
-/** Remembers why the archive broke off. The calls that carry it to hosts fail with no more than that it did. */
+/** Writes what is read into the draft, and remembers why the archive broke off. The calls that carry it to hosts fail with no more than that it did. */
 class Archive implements AsyncIterable<Uint8Array> {
   failure: { readonly thrown: unknown } | undefined;
   readonly #pieces: AsyncIterable<Uint8Array>;
+  readonly #draft: ArchiveDraft | undefined;
 
-  constructor(pieces: AsyncIterable<Uint8Array>) {
+  constructor(pieces: AsyncIterable<Uint8Array>, draft: ArchiveDraft | undefined) {
     this.#pieces = pieces;
+    this.#draft = draft;
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
     try {
-      yield* this.#pieces;
+      for await (const piece of this.#pieces) {
+        await this.#draft?.write(piece);
+        yield piece;
+      }
     } catch (thrown) {
       this.failure = { thrown };
       throw thrown;
