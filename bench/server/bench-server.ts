@@ -1,6 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Client, createClient } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
 import { connectHost, connectTurnbox, type HostClients, Turnbox, type TurnboxClients } from "@turnbox/client";
 import { createLineTransport, Http2Lines } from "@turnbox/rpc/client";
 import { Health } from "@turnbox/protocol/health/v1/health_pb";
@@ -64,16 +63,8 @@ export class BenchServer implements AsyncDisposable {
     return new BenchServer(server, { control, hostUrl, pool, owned: made.move() });
   }
 
-  /** Asks the host for its health by Connect's own client: the cheapest call that it answers. */
+  /** Asks the host for its health over a connection such as the client library has: the cheapest call of a host. */
   health(): Client<typeof Health> {
-    return createClient(
-      Health,
-      createConnectTransport({ baseUrl: this.hostUrl, httpVersion: "2", acceptCompression: [] }),
-    );
-  }
-
-  /** The same by the lines that the client library has. */
-  healthByLine(): Client<typeof Health> {
     const lines = this.#owned.use(new Http2Lines(this.hostUrl, LINE_TIMES));
     return createClient(Health, createLineTransport(lines, { interceptors: [], readMaxBytes: LINE_MAX_BYTES }));
   }
