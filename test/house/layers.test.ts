@@ -80,7 +80,7 @@ describe("the boundaries between folders", () => {
     ["a room the protocol", `${host}/lifecycle/create.ts`, "@turnbox/protocol/turnbox/host/v1/session_pb"],
     ["core the protocol", "packages/core/src/error/reason.ts", "@turnbox/protocol/turnbox/common/v1/error_pb"],
     ["core the wire", "packages/core/src/error/reason.ts", "@turnbox/rpc/wire"],
-    ["the server the client of the wire", "packages/rpc/src/server/listen.ts", "../client/line-error.ts"],
+    ["the server the client of the wire", "packages/rpc/src/server/listen.ts", "../client/transport.ts"],
     ["core a service", "packages/core/src/id/session-id.ts", "@turnbox/sandbox-host"],
     ["core the client", "packages/core/src/id/session-id.ts", "@turnbox/client"],
     ["the client a service", "packages/client/src/client.ts", "@turnbox/orchestrator"],

@@ -1,33 +1,34 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, constants, type OutgoingHttpHeaders } from "node:http2";
 import { type Clock, raceTime, setAlarm } from "@turnbox/core";
 
-export interface Http2LineTimes {
-  /** How long a connection with calls on it may be silent before it is asked whether it is there. */
+export interface PingTimes {
+  /** How long a connection with calls on it may be silent before a ping is sent. From 1 s up in production. */
   readonly pingIntervalMs: number;
+  /** How long the answer to a ping may take before the connection is ended. */
   readonly pingTimeoutMs: number;
 }
 
 /**
  * One HTTP/2 connection to a service. While calls are on it, silence is followed by a ping, and a ping without an answer ends
- * it and them. Whoever uses an idle one asks `verified` before.
+ * the connection and its calls. An idle connection is not watched: `verify` is called before it is used again.
  */
-export class Http2Line {
+export class Http2Connection {
   readonly session: ClientHttp2Session;
   /** Settles when calls can be made on it, or cannot. */
   readonly opened: Promise<void>;
-  readonly #times: Http2LineTimes;
+  readonly #times: PingTimes;
   readonly #clock: Clock;
-  #lastHeardMs: number;
+  #lastReceivedMs: number;
   #streams = 0;
   #endWatch: () => void = () => undefined;
   #ping: Promise<boolean> | undefined;
 
-  constructor(session: ClientHttp2Session, { clock, ...times }: Http2LineTimes & { readonly clock: Clock }) {
+  constructor(session: ClientHttp2Session, { clock, ...times }: PingTimes & { readonly clock: Clock }) {
     this.session = session;
     this.#times = times;
     this.#clock = clock;
-    this.#lastHeardMs = clock.monotonicMs();
-    // An error without a listener would end the process; whoever has a call on it hears of the loss by that.
+    this.#lastReceivedMs = clock.monotonicMs();
+    // An error without a listener would end the process. The streams of the session report the loss to their calls.
     session.on("error", () => undefined);
     session.once("goaway", () => {
       session.close();
@@ -37,7 +38,7 @@ export class Http2Line {
     });
     this.opened = new Promise((resolve, reject) => {
       session.once("connect", () => {
-        this.heard();
+        this.noteReceived();
         session.unref();
         resolve();
       });
@@ -56,23 +57,26 @@ export class Http2Line {
     const stream = this.session.request(headers);
     this.#streams += 1;
     if (this.#streams === 1) this.#begin();
+    let isAnswered = false;
     stream.once("response", () => {
-      this.heard();
+      isAnswered = true;
+      this.noteReceived();
     });
     stream.once("close", () => {
+      if (!isAnswered && stream.rstCode === constants.NGHTTP2_NO_ERROR) stream.emit("error", closedBeforeItsEnd());
       this.#streams -= 1;
-      if (this.#streams === 0) this.#rest();
+      if (this.#streams === 0) this.#idle();
     });
     return stream;
   }
 
-  heard(): void {
-    this.#lastHeardMs = this.#clock.monotonicMs();
+  noteReceived(): void {
+    this.#lastReceivedMs = this.#clock.monotonicMs();
   }
 
-  /** Whether the other side is there, as far as is known or can be asked. Where not, the connection is ended. */
-  async verified(): Promise<boolean> {
-    return this.#silentMs() <= this.#times.pingIntervalMs || (await this.#ask());
+  /** Whether the other side is there, as far as is known or a ping shows. Ends the connection if it is not. */
+  async verify(): Promise<boolean> {
+    return this.#silentMs() <= this.#times.pingIntervalMs || (await this.#sharedPing());
   }
 
   end(error: Error): void {
@@ -80,30 +84,30 @@ export class Http2Line {
   }
 
   #silentMs(): number {
-    return this.#clock.monotonicMs() - this.#lastHeardMs;
+    return this.#clock.monotonicMs() - this.#lastReceivedMs;
   }
 
   #begin(): void {
     this.session.ref();
-    this.#keepWatch();
+    this.#watch();
   }
 
-  #rest(): void {
+  #idle(): void {
     this.#endWatch();
     if (!this.session.destroyed) this.session.unref();
   }
 
-  /** Looks again whenever the connection may have been silent for too long, until it is lost or at rest. */
-  #keepWatch(): void {
+  /** Checks each time the connection may have been silent for too long, until it is lost or idle. */
+  #watch(): void {
     let isOver = false;
-    const look = async (): Promise<void> => {
-      if (this.#silentMs() >= this.#times.pingIntervalMs && !(await this.#ask())) return;
+    const check = async (): Promise<void> => {
+      if (this.#silentMs() >= this.#times.pingIntervalMs && !(await this.#sharedPing())) return;
       if (!isOver) wait();
     };
     const wait = (): void => {
       turnOff = setAlarm(this.#clock, this.#times.pingIntervalMs - this.#silentMs(), () => {
-        look().catch((thrown: unknown) => {
-          this.end(thrown as Error);
+        check().catch((thrown: unknown) => {
+          this.end(thrown instanceof Error ? thrown : new Error(String(thrown)));
         });
       });
     };
@@ -115,7 +119,7 @@ export class Http2Line {
     wait();
   }
 
-  async #ask(): Promise<boolean> {
+  async #sharedPing(): Promise<boolean> {
     this.#ping ??= this.#pingOnce().finally(() => {
       this.#ping = undefined;
     });
@@ -130,8 +134,15 @@ export class Http2Line {
     });
     const end = await raceTime(answered.promise, { clock: this.#clock, atMostMs: this.#times.pingTimeoutMs });
     const isThere = end === "ended" && (await answered.promise);
-    if (isThere) this.heard();
+    if (isThere) this.noteReceived();
     else this.end(Object.assign(new Error("the connection no longer answers"), { code: "ETIMEDOUT" }));
     return isThere;
   }
+}
+
+/** Node closes a stream that is reset without an error in silence, and Connect waits for an error. */
+function closedBeforeItsEnd(): Error {
+  return Object.assign(new Error("the stream was closed before it was answered"), {
+    code: "ERR_STREAM_PREMATURE_CLOSE",
+  });
 }
