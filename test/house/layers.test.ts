@@ -74,7 +74,7 @@ describe("the boundaries between folders", () => {
     ["a port the fleet that uses it", `${fleet}/control/sandbox-control.ts`, "../fleet/fleet.ts"],
     ["the fleet the host client", `${fleet}/fleet/fleet.ts`, "../host/node-sandbox-control.ts"],
     ["the host client the fleet", `${fleet}/host/node-sandbox-control.ts`, "../fleet/fleet.ts"],
-    ["the configuration more of an adapter than its settings", `${fleet}/config.ts`, "./provisioner/ec2/ec2-client.ts"],
+    ["the configuration more of an adapter than its settings", `${fleet}/config.ts`, "./provisioner/ec2/ec2-cache.ts"],
     ["a room the settings of an adapter", `${fleet}/fleet/fleet.ts`, "../provisioner/ec2/ec2-settings.ts"],
     ["a port the room that uses it", `${host}/storage/storage.ts`, "../session/session.ts"],
     ["a room the protocol", `${host}/lifecycle/create.ts`, "@turnbox/protocol/turnbox/host/v1/session_pb"],

@@ -20,8 +20,14 @@ import type {
 import type { ImportTemplateHeader } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import { ToolsPolicy } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import type { ControlCall, SandboxConnection, SandboxControl } from "../control/sandbox-control.ts";
-import { fromCreateRequest, toWireCapabilities, toWireSandbox, toWireTemplate } from "./convert.ts";
-import { fromForkRequest, toWireForkResult } from "./fork.ts";
+import {
+  fromCreateRequest,
+  fromForkRequest,
+  toWireCapabilities,
+  toWireForkResult,
+  toWireSandbox,
+  toWireTemplate,
+} from "./convert.ts";
 import { defaultGrant, grantedTime, grantedVerbs } from "./grant.ts";
 import { fromLaunchRequest, MAX_SIGNAL, toWireProcess } from "./process.ts";
 import { parsePage, parsePositiveMs } from "./validate.ts";

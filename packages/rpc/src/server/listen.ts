@@ -3,12 +3,11 @@ import { type AddressInfo, createServer as createNetServer, isIPv6, type Server,
 import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import { hasErrno, SandboxError } from "@turnbox/core";
 import { assertBindPolicy } from "./bind-policy.ts";
-import { countCalls } from "./count-calls.ts";
+import { countCalls, type HttpHandler } from "./http-handler.ts";
 import { type ConnectionTable, createConnectionTable } from "./connection-table.ts";
 import { detectProtocol } from "./detect-protocol.ts";
 import { createHttp1Side, type ProtocolSide } from "./http1-side.ts";
 import { createHttp2Side } from "./http2-side.ts";
-import type { HttpHandler } from "./http-handler.ts";
 import { DEFAULT_LISTEN_LIMITS, type ListenLimits } from "./listen-limits.ts";
 
 export interface TlsMaterial {

@@ -1,6 +1,5 @@
 import { type CallOptions, SandboxError } from "@turnbox/client";
-import { DEFAULT_PERMISSION_MODE, type PermissionMode } from "./permission.ts";
-import { authorizeOperation, decidePermission } from "./permission-policy.ts";
+import { authorizeOperation, decidePermission, DEFAULT_PERMISSION_MODE, type PermissionMode } from "./permission.ts";
 import { followLinks, resolveInside } from "./resolve-inside.ts";
 import { createTerminals, type StartCommand } from "./terminals.ts";
 import { readTextRange } from "./text-range.ts";

@@ -1,4 +1,4 @@
-import { createDeadline, type Log } from "@turnbox/core";
+import { createDeadline, type Log, SandboxError } from "@turnbox/core";
 import type { ControlCall, CreatedSandbox, CreateSandboxRequest } from "../../control/sandbox-control.ts";
 import { hashPayload, idempotencyConflict } from "../idempotency.ts";
 import type { AwaitHosts } from "../registry/await-hosts.ts";
@@ -6,8 +6,8 @@ import { beginCreate } from "./begin-create.ts";
 import type { CreateAttempt, CreateWish } from "./create-attempt.ts";
 import { CreateOperation, type CreateOperationOptions, type CreateStart } from "./create-operation.ts";
 import { HostAsker, type HostAskerOptions } from "./host-asker.ts";
-import { SharedCall } from "./shared-call.ts";
 import { SlotTaker, type TakenSlot, type TakeSlotOptions } from "./take-slot.ts";
+import { whileWanted } from "../../async/while-wanted.ts";
 
 export interface CreateSandboxOptions
   extends TakeSlotOptions,
@@ -123,3 +123,28 @@ export class SandboxCreator {
 
 const startOn = (slot: TakenSlot | undefined): CreateStart =>
   slot === undefined ? { kind: "unplaced" } : { kind: "placed", slot };
+
+/** A piece of work that several callers may wait for. It goes on when they leave, and learns when all of them have. */
+class SharedCall<T> {
+  readonly result: Promise<T>;
+  readonly #abandoned = new AbortController();
+  #followers = 0;
+
+  /** Starts the work. Its signal aborts when all who followed it have left. */
+  constructor(work: (wanted: AbortSignal) => Promise<T>) {
+    this.result = work(this.#abandoned.signal);
+  }
+
+  /** Waits for the result as long as this caller wants. */
+  async follow(caller: AbortSignal): Promise<T> {
+    this.#followers += 1;
+    try {
+      return await whileWanted(this.result, caller);
+    } finally {
+      this.#followers -= 1;
+      if (this.#followers === 0) {
+        this.#abandoned.abort(new SandboxError("CANCELLED", "all callers have left", { admitted: "no" }));
+      }
+    }
+  }
+}

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { type Clock, createLog } from "@turnbox/core";
 import type { Provisioner } from "../provisioner.ts";
-import { createEc2Client } from "./ec2-client.ts";
+import { createEc2Client } from "./ec2-provisioner-from-config.ts";
 import type { Ec2Hardware, Ec2Options } from "./ec2-options.ts";
 import { createEc2Provisioner } from "./ec2-provisioner.ts";
 

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import {
+  authorizeOperation,
+  decidePermission,
   DEFAULT_PERMISSION_MODE,
   PERMISSION_DECISIONS,
   PERMISSION_MODES,
@@ -8,7 +10,6 @@ import {
   type PermissionMode,
   type PermissionOperation,
 } from "./permission.ts";
-import { authorizeOperation, decidePermission } from "./permission-policy.ts";
 
 describe("permissions", () => {
   it("has four operations, five decisions and three modes, of which reads are the default", () => {
