@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
-import { type EnvironmentHarness, environmentSuite, reasonOf } from "../environment.suite.ts";
-import { createFakeEnvironment } from "./fake-environment.suite.ts";
-import { createFakeSessions } from "./fake-sessions.suite.ts";
+import { type EnvironmentHarness, environmentSuite, reasonOf } from "./environment.suite.ts";
+import { createFakeEnvironment } from "./fake/fake-environment.suite.ts";
+import { createFakeSessions } from "./fake/fake-sessions.suite.ts";
 
 let sessions = 0;
 const nextId = (): string => {

@@ -7,8 +7,8 @@ import { FileService, WriteFileRequestSchema } from "@turnbox/protocol/turnbox/h
 import { SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import { SandboxError, systemClock } from "@turnbox/core";
-import { createAdmission, DEFAULT_ADMISSION_LIMITS } from "./admission/admission.ts";
-import { access, startServer, until } from "./listen-fixture.suite.ts";
+import { createAdmission, DEFAULT_ADMISSION_LIMITS } from "../admission/admission.ts";
+import { access, startServer, until } from "../listen-fixture.suite.ts";
 
 const MiB = 1024 * 1024;
 
