@@ -28,7 +28,7 @@ export const toInstance = (row: Row): InstanceRow => ({
   image: String(row["image"]),
   drain: drainOf(textOf(row["drain"])),
   goal: String(row["goal"]) as InstanceRow["goal"],
-  everAnswered: row["ever_answered"] === "no" ? "no" : "yes",
+  hasAnswered: row["ever_answered"] !== "no",
   version: Number(row["version"]),
 });
 

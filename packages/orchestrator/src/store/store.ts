@@ -25,7 +25,7 @@ export interface InstanceRow {
   /** What the fleet wants of its machine. `stopped` holds until first use, `terminated` is final. */
   readonly goal: "running" | "stopped" | "terminated";
   /** Whether its host has answered at any time: one that has may hold sandboxes, however silent it is now. */
-  readonly everAnswered: "yes" | "no";
+  readonly hasAnswered: boolean;
   /** 0 in a row that was never put; each put raises it. */
   readonly version: number;
 }

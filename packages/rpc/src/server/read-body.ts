@@ -50,7 +50,7 @@ class BodyReader implements AsyncIterator<Uint8Array>, Disposable {
   readonly #deadlineMs: number | undefined;
   #asked: Asked | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #listens: "yes" | "no" = "no";
+  #isListening = false;
   #call: "under way" | "over" = "under way";
 
   constructor(source: Readable, { idleMs, wholeMs, signals }: BodyGuard) {
@@ -121,8 +121,8 @@ class BodyReader implements AsyncIterator<Uint8Array>, Disposable {
         Math.max(0, waitMs),
       );
     }
-    if (this.#listens === "yes") return;
-    this.#listens = "yes";
+    if (this.#isListening) return;
+    this.#isListening = true;
     for (const event of NEWS) this.#source.on(event, this.#tell);
     for (const signal of this.#signals) signal.addEventListener("abort", this.#tell, { once: true });
   }
@@ -142,8 +142,8 @@ class BodyReader implements AsyncIterator<Uint8Array>, Disposable {
   }
 
   #stopListening(): void {
-    if (this.#listens === "no") return;
-    this.#listens = "no";
+    if (!this.#isListening) return;
+    this.#isListening = false;
     for (const event of NEWS) this.#source.off(event, this.#tell);
     for (const signal of this.#signals) signal.removeEventListener("abort", this.#tell);
   }

@@ -22,7 +22,7 @@ function judge(view: InstanceView, { nowMs, policy }: World): readonly Action[] 
     const sessions = drain?.sessions ?? "keep";
     return [{ kind: "drain", instanceId, plan: { reason: "interruption", sinceMs: nowMs, deadlineMs, sessions } }];
   }
-  const isIll = row.everAnswered === "yes" && view.badInRow >= policy.unhealthyThreshold;
+  const isIll = row.hasAnswered && view.badInRow >= policy.unhealthyThreshold;
   if (!isIll || drain !== undefined) return [];
   const deadlineMs = nowMs + policy.drainTimeoutMs;
   return [{ kind: "drain", instanceId, plan: { reason: "health", sinceMs: nowMs, deadlineMs, sessions: "keep" } }];

@@ -124,7 +124,7 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
   /** Its host has answered in an earlier life, and in this one it has not been asked yet, or not answered. */
   isComing(instanceId: string): boolean {
     const entry = this.#entries.get(instanceId);
-    if (entry?.row.goal !== "running" || entry.row.everAnswered === "no" || entry.row.version === 0) return false;
+    if (entry?.row.goal !== "running" || !entry.row.hasAnswered || entry.row.version === 0) return false;
     const { machine, report, silence } = entry;
     if (report !== undefined || silence !== undefined || machine?.problem !== undefined) return false;
     return machine?.state === "pending" || machine?.state === "running";
@@ -251,11 +251,11 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
 
   /** Whether it is on record that the host has answered; puts it there where it is not. */
   async #isOnRecord({ row }: Entry, call: Call): Promise<boolean> {
-    if (row.version > 0 && row.everAnswered === "yes") return true;
+    if (row.version > 0 && row.hasAnswered) return true;
     if (row.goal === "terminated") return false;
-    const put = await this.#options.store.putInstance({ ...row, everAnswered: "yes" }, call);
+    const put = await this.#options.store.putInstance({ ...row, hasAnswered: true }, call);
     if (put === "changed") return false;
-    this.adoptRow({ ...row, everAnswered: "yes", version: row.version + 1 });
+    this.adoptRow({ ...row, hasAnswered: true, version: row.version + 1 });
     return true;
   }
 

@@ -120,9 +120,9 @@ export class Ec2Fleet {
   async #lookForInterruptions(call: Call): Promise<void> {
     const { client, hardware, logger, tags } = this.#options;
     const filters = Object.entries(tags).map(([key, value]) => ({ Name: `tag:${key}`, Values: [value] }));
-    const spot = hardware.spot === "off" ? "no" : "yes";
+    const hasSpot = hardware.spot !== "off";
     try {
-      this.#interruptions = await readInterruptions({ client, filters, spot }, call);
+      this.#interruptions = await readInterruptions({ client, filters, hasSpot }, call);
     } catch (error) {
       call.signal.throwIfAborted();
       const err: SandboxError = sandboxErrorOf(error, "tell what it takes back");

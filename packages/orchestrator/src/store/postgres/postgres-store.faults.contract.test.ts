@@ -36,7 +36,7 @@ const sandbox = (sessionId: string, name?: string): SandboxRow => ({
 });
 const instance: InstanceRow = {
   ...{ instanceId: "i1", labels: {}, createdAtMs: 1, image: "", drain: undefined, version: 0 },
-  ...({ admission: "open", goal: "running", everAnswered: "no" } as const),
+  ...({ admission: "open", goal: "running", hasAnswered: false } as const),
 };
 
 interface CutCase {
