@@ -6,7 +6,7 @@ type JsonObject = Readonly<Record<string, unknown>>;
 
 export interface Parameter {
   readonly name: string;
-  /** Its JSON type; undefined where the schema names none or several. */
+  /** Its JSON type; undefined if the schema names none or several. */
   readonly type: string | undefined;
   readonly isNeeded: boolean;
 }

@@ -17,7 +17,7 @@ export interface Connection extends Disposable {
   readonly close: () => void;
 }
 
-/** Makes the connection to one peer. Injected where there is no network, in tests above all. */
+/** Makes the connection to one peer. Injected if there is no network, in tests above all. */
 export type ConnectionFactory = (endpoint: Endpoint, peer: Peer) => Connection;
 
 /** Most bytes of one message from a service. */

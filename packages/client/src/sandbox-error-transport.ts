@@ -80,7 +80,7 @@ function toSandboxError(
   });
 }
 
-/** What is wrong with the connection, or undefined where the failure is not about it. */
+/** What is wrong with the connection, or undefined if the failure is not about it. */
 function connectionFailure(
   error: SandboxError,
   errno: string | undefined,

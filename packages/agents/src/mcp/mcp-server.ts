@@ -35,7 +35,7 @@ export interface McpServerSpec {
   /** Names the session of the protocol; no two have the same. */
   readonly sessionId: string;
   readonly workspace: Workspace;
-  /** The catalog without a sandbox, where it can be had; otherwise listing the tools makes the sandbox. */
+  /** The catalog without a sandbox, if it can be had; otherwise listing the tools makes the sandbox. */
   readonly catalog?: (options: { readonly signal: AbortSignal }) => Promise<readonly ToolDescription[] | undefined>;
   /** When turns are sealed: where the model says so, or after each call that may have changed something as well. */
   readonly turns: "by the model" | "after each call";
@@ -133,7 +133,7 @@ function toProtocolError(error: SandboxError): McpError {
   });
 }
 
-/** An unexpected failure is told with its own words: there is no log to look it up in. */
+/** An unexpected failure is reported in its own words: there is no log to look it up in. */
 function named(thrown: unknown): SandboxError {
   const error = SandboxError.from(thrown);
   if (error === thrown || error.reason !== "INTERNAL" || !(thrown instanceof Error)) return error;
@@ -142,7 +142,7 @@ function named(thrown: unknown): SandboxError {
 
 /**
  * A signal that ends with the other one, as an abort. The protocol hands over the client's own words as the reason, which
- * are no error, and could not be told from a failure.
+ * are no error, and could not be distinguished from a failure.
  */
 function requestSignal(signal: AbortSignal): AbortSignal {
   const controller = new AbortController();

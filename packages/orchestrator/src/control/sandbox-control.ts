@@ -37,9 +37,9 @@ export interface NetworkPolicy {
   /** Whether exposed ports may be reached without a port token. */
   readonly publicIngress: "allowed" | "denied";
   readonly outbound: "allowed" | "denied";
-  /** Ranges and domain names; empty where outbound is allowed means every public address. */
+  /** Ranges and domain names; empty if outbound is allowed means every public address. */
   readonly allowList: readonly string[];
-  /** Denied even where the allow list has them. */
+  /** Denied even if the allow list has them. */
   readonly denyList: readonly string[];
   /** Whether a provider that cannot enforce the policy fails the request or goes on without it. */
   readonly enforcement: "required" | "preferred";
@@ -48,7 +48,7 @@ export interface NetworkPolicy {
 export interface CreateSandboxRequest {
   /** The same key and payload again answers with the first sandbox. Empty means that each call makes a new one. */
   readonly idempotencyKey: string;
-  /** Unique among the tenant's sandboxes where given: a second create is `SANDBOX_EXISTS` carrying the id. */
+  /** Unique among the tenant's sandboxes if given: a second create is `SANDBOX_EXISTS` carrying the id. */
   readonly name?: string;
   readonly labels: Labels;
   /** `name` or `name@version` of a template; empty means the provider's default. */
@@ -61,7 +61,7 @@ export interface CreateSandboxRequest {
   readonly env: Readonly<Record<string, string>>;
   /** Absent denies everything. */
   readonly network?: NetworkPolicy;
-  /** The session's id on its host, where the caller chose one beforehand. Absent means a fresh one. */
+  /** The session's id on its host, if the caller chose one beforehand. Absent means a fresh one. */
   readonly sessionId?: string;
 }
 
@@ -130,7 +130,7 @@ export interface SandboxConnection {
   readonly url: string;
 }
 
-/** A sandbox that was made, with the way to it where that is known without asking. */
+/** A sandbox that was made, with the way to it if that is known without asking. */
 export interface CreatedSandbox extends Sandbox {
   readonly connection?: SandboxConnection;
 }
@@ -197,7 +197,7 @@ export type ProcessStatus = "starting" | "running" | "exited";
 
 export interface SandboxProcess {
   readonly processId: string;
-  /** `host:port` where a port is exposed, else empty. */
+  /** `host:port` if a port is exposed, else empty. */
   readonly address: string;
   readonly status: ProcessStatus;
   /** Only of an exited process that ended by itself. */

@@ -3,7 +3,7 @@ import type { HostConnection } from "../control/host-connection.ts";
 import type { InstanceRegistry } from "./registry/instance-registry.ts";
 import type { SandboxCapabilities } from "../control/sandbox-control.ts";
 
-/** The answers of all hosts that give one, in the order of their ids; where none does, why the first does not. */
+/** The answers of all hosts that give one, in the order of their ids; if none does, why the first does not. */
 export async function askAll<T>(
   registry: InstanceRegistry,
   ask: (host: HostConnection) => Promise<T>,

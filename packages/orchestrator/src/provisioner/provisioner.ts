@@ -32,7 +32,7 @@ export interface Machine {
   readonly launchedAtMs: number;
   /** What went wrong last, for people. */
   readonly problem: string | undefined;
-  /** What it was made from; empty where its maker knows no images. */
+  /** What it was made from; empty if its maker knows no images. */
   readonly image: string;
   readonly interruption: Interruption | undefined;
 }
@@ -103,7 +103,7 @@ export interface ProvisionerCapabilities {
 export interface Provisioner extends AsyncDisposable {
   readonly kind: string;
   readonly capabilities: ProvisionerCapabilities;
-  /** What new machines are made from; empty where there are no images. */
+  /** What new machines are made from; empty if there are no images. */
   readonly image: string;
   /**
    * Returns when the machine is there; it may still be `pending`. One that could not be made leaves nothing behind.

@@ -45,7 +45,7 @@ const TOOLS: ReadonlyMap<number, "wait" | "refuse" | "kill"> = new Map([
   [ToolsPolicy.KILL, "kill"],
 ]);
 
-/** Whoever speaks for all tenants works, where one is needed, for the default one. */
+/** A caller that speaks for all tenants acts, if one is needed, for the default one. */
 function callOf(context: HandlerContext): ControlCall {
   const { tenant } = principalOf(context);
   const timeoutMs = context.timeoutMs();
@@ -65,7 +65,7 @@ export function createSandboxControlService(options: SandboxControlServiceOption
 
 /** From the create to the destroy of a sandbox, and the way to it. */
 function lifeMethods({ control, signer }: SandboxControlServiceOptions): Methods {
-  /** What a caller reaches a sandbox with: a token for it alone, unless told otherwise for an hour and all its own rights. */
+  /** What a caller reaches a sandbox with: a token for it alone, by default for an hour and with all rights of the caller. */
   const grantAccess = (
     { url, sessionId, sandboxId }: SandboxConnection,
     context: HandlerContext,

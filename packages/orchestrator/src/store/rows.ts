@@ -4,7 +4,7 @@ import type { DrainPlan, InstanceRow, SandboxRow } from "./store.ts";
 
 type Value = string | number | bigint | Uint8Array | null;
 
-/** A row of a table, by its columns. Some drivers tell large numbers as text. */
+/** A row of a table, by its columns. Some drivers return large numbers as text. */
 export type Row = Readonly<Record<string, Value>>;
 
 const textOf = (value: Value | undefined): string | undefined =>

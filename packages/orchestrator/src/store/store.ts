@@ -19,7 +19,7 @@ export interface InstanceRow {
   readonly admission: "open" | "cordoned";
   readonly labels: Readonly<Record<string, string>>;
   readonly createdAtMs: number;
-  /** What it was launched from; empty where its maker knows no images. */
+  /** What it was launched from; empty if its maker knows no images. */
   readonly image: string;
   readonly drain: DrainPlan | undefined;
   /** What the fleet wants of its machine. `stopped` holds until first use, `terminated` is final. */
@@ -42,7 +42,7 @@ export interface LeaseRequest {
   readonly ttlMs: number;
 }
 
-/** A write by the holder of a lease is refused as `EPOCH_STALE` where a later lease has been given. */
+/** A write by the holder of a lease is refused as `EPOCH_STALE` if a later lease has been given. */
 export interface FencedCall extends StoreCall {
   /** Absent in what an operator asks for, through whichever replica. */
   readonly epoch?: number;
@@ -102,7 +102,7 @@ export interface CreateFinish {
   readonly instanceId: string;
   /** Absent if the create has none. */
   readonly key?: IdempotencyRef;
-  /** What later calls under the same key are answered with. */
+  /** What later calls under the same key return. */
   readonly result: string;
 }
 
@@ -128,14 +128,14 @@ export interface IdempotencyFinish extends IdempotencyRef {
 export interface IdempotencyBegin extends IdempotencyRef {
   /** Of everything in the request but the key. */
   readonly payloadHash: string;
-  /** What the work needs to be taken up again by somebody else after a crash. */
+  /** What the work needs to be taken up again by another call after a crash. */
   readonly plan: string;
   readonly nowMs: number;
 }
 
 /**
  * - `begun`: the key is new; the plan is on record and the work is the caller's.
- * - `pending`: somebody began under this key and did not finish; the plan is theirs.
+ * - `pending`: another call began under this key and did not finish; the plan is that call's.
  * - `done`: the answer of the first time.
  * - `conflict`: the key was used with another payload.
  */
@@ -219,7 +219,7 @@ export interface Store extends AsyncDisposable {
   /** Creates that wait for room, in all replicas. */
   waitingCreates(call: StoreCall): Promise<number>;
 
-  /** Puts the row where the stored one still has its version: else somebody else has changed it, and nothing happens. */
+  /** Puts the row if the stored one still has its version: otherwise another writer has changed it, and nothing happens. */
   putInstance(row: InstanceRow, call: FencedCall): Promise<"put" | "changed">;
   listInstances(call: StoreCall): Promise<readonly InstanceRow[]>;
   /** The instance is gone, and with it the sandboxes that it held: they leave the index, and their names are free. */
@@ -264,6 +264,6 @@ export interface Store extends AsyncDisposable {
   finishIdempotent(finish: IdempotencyFinish, result: string, call: StoreCall): Promise<"finished" | "changed">;
   /** Nothing came of it: the key is free again. A finished key stays. */
   abandonIdempotent(ref: IdempotencyRef, call: StoreCall): Promise<void>;
-  /** Drops keys that are older than the retention; answers how many. */
+  /** Drops keys that are older than the retention; returns how many. */
   expireIdempotent(nowMs: number, call: StoreCall): Promise<number>;
 }

@@ -24,7 +24,7 @@ export interface CountedHandler {
   readonly inFlight: number;
 }
 
-/** Counts a call until its answer is on its way or nobody is there to take it; what its peer does then is not waited for. */
+/** Counts a call until its answer is on its way or its reader has gone; what its peer does then is not waited for. */
 export function countCalls(inner: HttpHandler): CountedHandler {
   let inFlight = 0;
   const handler: HttpHandler = (request, response) => {
@@ -34,7 +34,7 @@ export function countCalls(inner: HttpHandler): CountedHandler {
       if (!ended) inFlight -= 1;
       ended = true;
     };
-    // The response of an HTTP/2 stream tells its finish only when the peer has ended its side as well.
+    // The response of an HTTP/2 stream reports its finish only when the peer has ended its side as well.
     const written = "stream" in response ? response.stream : response;
     written.once("finish", end);
     written.once("close", end);

@@ -99,7 +99,7 @@ const NETWORK_FIELDS: readonly (keyof NetworkPolicy)[] = [
 ];
 const MAX_RULES = 1024;
 
-/** The policy with its defaults; `usual` is what holds where nothing is said. */
+/** The policy with its defaults; `usual` is what holds if nothing is said. */
 export function resolveNetwork(value: unknown, usual: "open" | "closed"): NetworkPolicy {
   const given = value === undefined ? {} : fieldsOf("network", value, NETWORK_FIELDS);
   const isOpen = usual === "open";

@@ -1,6 +1,6 @@
 import { SandboxError } from "@turnbox/client";
 
-/** What an agent may do without anybody being asked. */
+/** What an agent may do without a question. */
 export type PermissionMode = "approve-all" | "approve-reads" | "deny-all";
 
 export const PERMISSION_MODES: readonly PermissionMode[] = ["approve-all", "approve-reads", "deny-all"];
@@ -31,7 +31,7 @@ export const PERMISSION_DECISIONS: readonly PermissionDecision[] = [
   "reject-always",
 ];
 
-/** A decision, and whether somebody has to be asked. */
+/** A decision, and whether a question is needed. */
 export interface PermissionVerdict {
   readonly decision: PermissionDecision;
   readonly needsInteraction: boolean;

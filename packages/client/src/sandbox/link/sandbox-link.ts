@@ -38,7 +38,7 @@ export interface LinkOptions {
   readonly sandboxId: string;
   readonly clock: Clock;
   readonly host: (endpoint: Endpoint) => HostClients;
-  /** The way, where the server has told it already. */
+  /** The way, if the server has said it already. */
   readonly access?: Access | undefined;
   /** What the tokens of the link allow; the server's choice unless given. */
   readonly verbs?: readonly Verb[];

@@ -68,7 +68,7 @@ export async function runToolCall(
   }
 }
 
-/** Kills the call with everything it started; answers whether it was running until now. */
+/** Kills the call with everything it started; returns whether it was running until now. */
 export async function cancelToolCall(
   calls: HostCalls,
   { toolCallId }: { readonly toolCallId: string },
@@ -114,7 +114,7 @@ async function takeEvents(
   });
 }
 
-/** The part of the progress that was not seen yet; undefined where there is none. Moves the offset. */
+/** The part of the progress that was not seen yet; undefined if there is none. Moves the offset. */
 function nextChunk({ stream: wire, data, offset }: ToolProgress, seen: Seen): OutputChunk | undefined {
   const stream = wire === OutputStream.STDERR ? "stderr" : "stdout";
   const at = seen[stream];

@@ -27,7 +27,7 @@ function lacking(world: World): { readonly wanted: number; readonly why: string 
 }
 
 /**
- * Gives back machines that have long been empty, as long as enough warm ones and enough at all remain. Where there are
+ * Gives back machines that have long been empty, as long as enough warm ones and enough at all remain. If there are
  * more than the most, empty ones go at once. Only a host that has just answered is believed to be empty.
  */
 export const scaleDown: Phase = (world) => {

@@ -120,7 +120,7 @@ function rank(request: PlacementRequest, instance: PlacementInstance): Ranked {
 
 const gradeOf = ({ health }: PlacementInstance): number => (health === "healthy" ? 0 : 2);
 
-/** False where the instance is certainly worse; true says nothing. */
+/** False if the instance is certainly worse; true says nothing. */
 function mayBeat(instance: PlacementInstance, other: Ranked): boolean {
   const grade = gradeOf(instance);
   if (grade !== other.grade) return grade < other.grade;

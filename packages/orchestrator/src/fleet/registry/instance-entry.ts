@@ -10,7 +10,7 @@ import type { Promised } from "../placement/slots.ts";
 /** All that is known about one instance: what the fleet wants, what its maker says, what its host says. */
 export interface Entry {
   readonly row: InstanceRow;
-  /** As its maker last described it; undefined where no list has had it yet. */
+  /** As its maker last described it; undefined if no list has had it yet. */
   readonly machine: Machine | undefined;
   /** How many lists in a row have not had it. */
   readonly missedLists: number;
@@ -23,7 +23,7 @@ export interface Entry {
   readonly badInRow: number;
   /** When it last had sandboxes or came up. */
   readonly idleSinceMs: number;
-  /** What people should know beyond that; empty where there is nothing. */
+  /** What people should know beyond that; empty if there is nothing. */
   readonly notice: string;
 }
 

@@ -67,7 +67,7 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
 
   /**
    * `sync`, and a question to every host, all at once. A host that does not answer stays what it was, but gets nothing
-   * new. The hosts are asked also where the look at records and machines fails.
+   * new. The hosts are asked also if the look at records and machines fails.
    */
   async refresh(call: Call): Promise<void> {
     const [synced] = await Promise.allSettled([this.sync(call)]);
@@ -116,7 +116,7 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
     return this.#entries.get(instanceId)?.row;
   }
 
-  /** As its maker said last; undefined where no list has had it. */
+  /** As its maker said last; undefined if no list has had it. */
   machineState(instanceId: string): MachineState | undefined {
     return this.#entries.get(instanceId)?.machine?.state;
   }
@@ -130,7 +130,7 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
     return machine?.state === "pending" || machine?.state === "running";
   }
 
-  /** The last answer, where the host has given one to the last question. */
+  /** The last answer, if the host has given one to the last question. */
   report(instanceId: string): HostReport | undefined {
     const entry = this.#entries.get(instanceId);
     return entry?.silence === undefined ? entry?.report : undefined;
@@ -164,7 +164,7 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
     this.#set({ ...(known ?? this.#unseen(row)), row });
   }
 
-  /** What people should know about an instance; empty takes it back. Answers whether it is something new. */
+  /** What people should know about an instance; empty takes it back. Returns whether it is something new. */
   notice(instanceId: string, notice: string): "new" | "known" {
     const entry = this.#entries.get(instanceId);
     if (entry === undefined || entry.notice === notice) return "known";
@@ -249,7 +249,7 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
     this.#set({ ...entry, silence, goodInRow: 0, badInRow: entry.badInRow + 1 });
   }
 
-  /** Whether it is on record that the host has answered; puts it there where it is not. */
+  /** Whether it is on record that the host has answered; puts it there if it is not. */
   async #isOnRecord({ row }: Entry, call: Call): Promise<boolean> {
     if (row.version > 0 && row.hasAnswered) return true;
     if (row.goal === "terminated") return false;

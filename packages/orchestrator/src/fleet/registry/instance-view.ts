@@ -5,7 +5,7 @@ import type { InstanceRow } from "../../store/store.ts";
 /** One instance as the loop sees it at one moment. */
 export interface InstanceView {
   readonly row: InstanceRow;
-  /** Undefined where the maker's list does not have it: that is no proof of its end. */
+  /** Undefined if the maker's list does not have it: that is no proof of its end. */
   readonly machine:
     | {
         readonly state: MachineState;

@@ -165,7 +165,7 @@ export async function startScriptedEc2(): Promise<ScriptedEc2> {
     faults.get(action)?.[0]?.kind === "error" &&
     [...instances.values()].some(({ token }) => token === params.get("ClientToken"));
 
-  /** What a fault says instead of EC2; undefined where EC2 is to do its work. */
+  /** What a fault says instead of EC2; undefined if EC2 is to do its work. */
   const meet = (fault: Fault | undefined, response: ServerResponse): "met" | undefined => {
     switch (fault?.kind) {
       case "error":

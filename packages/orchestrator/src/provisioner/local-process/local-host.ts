@@ -57,13 +57,13 @@ export class LocalHost {
     };
   }
 
-  /** Answers when the host announced itself; joins a start that is under way. */
+  /** Returns when the host announced itself; joins a start that is under way. */
   async start(): Promise<void> {
     this.#run ??= this.#begin();
     await this.#run.first;
   }
 
-  /** Answers when the process is gone. */
+  /** Returns when the process is gone. */
   async stop(last: "stopped" | "terminated"): Promise<void> {
     const run = this.#run;
     if (run !== undefined) {
@@ -130,7 +130,7 @@ export class LocalHost {
   }
 }
 
-/** Waits until the host ended, or ends it when it is no longer wanted or stands still; answers how it ended. */
+/** Waits until the host ended, or ends it when it is no longer wanted or stands still; returns how it ended. */
 async function endOf(
   host: HostProcess,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
