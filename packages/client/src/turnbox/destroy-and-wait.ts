@@ -47,7 +47,7 @@ interface Way {
   readonly clients: HostClients;
 }
 
-/** A host that does not answer, or a sandbox that is half gone, keeps nobody from destroying it. */
+/** A host that does not answer, or a sandbox that is half gone, does not prevent its destruction. */
 async function findWay(
   { server, host }: Destroyer,
   sandboxId: string,

@@ -65,6 +65,6 @@ function patienceOf(error: SandboxError, repeat: Repeat): number {
   if (retry === "never" || (repeat === "unkeyed" && error.admitted !== "no")) return -1;
   if (code === Code.Unavailable) return PATIENCE_MS.away;
   if (error.retryAfterMs !== undefined || error.reason === "ROLLBACK_IN_PROGRESS") return PATIENCE_MS.busy;
-  // A paused sandbox, tools in flight, a full pool: they pass when somebody does something, who has to hear of it first.
+  // A paused sandbox, tools in flight, a full pool: they pass when a caller does something, which has to get the error first.
   return error.reason === "INTERNAL" ? PATIENCE_MS.unexpected : -1;
 }

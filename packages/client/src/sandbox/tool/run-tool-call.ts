@@ -32,7 +32,7 @@ type Seen = Record<OutputChunk["stream"], bigint>;
 
 /**
  * Runs a call to its end, once, whatever happens to connections: where a stream breaks it is joined again from the offsets
- * that were reached. A call that nobody waits for any more, because of the signal or the time, is killed.
+ * that were reached. A call that is no longer waited for, because of the signal or the time, is killed.
  */
 export async function runToolCall(
   calls: HostCalls,
@@ -101,7 +101,7 @@ async function takeEvents(
     const { event } = next.value;
     context.progress();
     if (event.case === "response") {
-      // Nothing follows but the end: it is read, since a stream that is left before stays open, and nobody waits for it.
+      // Nothing follows but the end: it is read, since a stream that is left before stays open, and it is not waited for.
       coming.next().catch(() => undefined);
       return event.value;
     }

@@ -12,7 +12,7 @@ export interface CreateQueueOptions {
   readonly retryAfterMs: number;
   readonly clock: Clock;
   readonly logger: Log;
-  /** Called when creates wait for room, so that somebody makes some. */
+  /** Called when creates wait for room, so that the control loop makes some. */
   readonly onDemand: () => void;
 }
 
