@@ -19,10 +19,7 @@ export function parametersOf({ inputSchema }: Pick<ToolDescription, "inputSchema
     const type = asObject(schema)["type"];
     return { name, type: typeof type === "string" ? type : undefined, isNeeded: names.includes(name) };
   });
-  return [
-    ...parameters.filter(({ isNeeded }) => isNeeded),
-    ...parameters.filter(({ isNeeded }) => !isNeeded),
-  ];
+  return [...parameters.filter(({ isNeeded }) => isNeeded), ...parameters.filter(({ isNeeded }) => !isNeeded)];
 }
 
 /**
