@@ -59,6 +59,29 @@ const environmentRule = [
   },
 ];
 
+/** What others install runs on their machines: nothing of it that only Linux has. */
+const PORTABLE = ["packages/{client,agents,cli}/src/**/*.ts"];
+const LINUX_ONLY = [
+  "PERL",
+  "createAide",
+  "createFifoSupply",
+  "parentDeath",
+  "readMembarrier",
+  "takeStdio",
+  "withoutMembarrier",
+];
+const linuxImportRule = [
+  "error",
+  {
+    paths: [
+      { name: "@turnbox/core", importNames: LINUX_ONLY, message: "Only Linux has it, and this runs elsewhere too." },
+    ],
+  },
+];
+const linuxPathRules = ["Literal[value=/^\\/(proc|sys)\\//]", "TemplateElement[value.raw=/^\\/(proc|sys)\\//]"].map(
+  (selector) => ({ selector, message: "Only Linux has this path, and this runs elsewhere too." }),
+);
+
 export default defineConfig(
   {
     ignores: [
@@ -113,6 +136,29 @@ export default defineConfig(
   {
     files: ["packages/*/src/config.ts", "packages/*/src/main.ts", "packages/cli/src/**/*.ts"],
     rules: { "no-restricted-syntax": "off" },
+  },
+  {
+    files: PORTABLE,
+    ignores: TESTS,
+    rules: {
+      "@typescript-eslint/no-restricted-imports": linuxImportRule,
+      "no-restricted-syntax": [...environmentRule, ...linuxPathRules],
+    },
+  },
+  {
+    files: ["packages/{client,agents,cli}/src/{config,main}.ts", "packages/cli/src/**/*.ts"],
+    ignores: TESTS,
+    rules: { "no-restricted-syntax": ["error", ...linuxPathRules] },
+  },
+  {
+    // What starts and removes services of this machine, and what does without the path elsewhere.
+    files: [
+      "packages/cli/src/{service,doctor}/**/*.ts",
+      "packages/cli/src/verb/{up,down,reset,doctor}.ts",
+      "packages/cli/src/process/terminal-input.ts",
+      "packages/agents/src/provider/sync/held-directory.ts",
+    ],
+    rules: { "@typescript-eslint/no-restricted-imports": "off", "no-restricted-syntax": "off" },
   },
   {
     files: ["packages/core/src/testing/**/*.ts", ...TESTS],

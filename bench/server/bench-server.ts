@@ -1,8 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Client, createClient } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
 import { connectHost, connectTurnbox, type HostClients, Turnbox, type TurnboxClients } from "@turnbox/client";
-import { createLineTransport, Http2Lines } from "@turnbox/rpc/client";
+import { createHttp2Transport, ConnectionManager } from "@turnbox/rpc/client";
 import { Health } from "@turnbox/protocol/health/v1/health_pb";
 import { findPool } from "../../test/support/residue.ts";
 import { makeHome, startServer, type TestServer } from "../../test/support/server.ts";
@@ -13,18 +12,18 @@ export const WARM_SESSIONS = 20;
 const REFILL_PER_SECOND = 20;
 /** What goes on in the background after a destroy has its time. */
 const SETTLE_MS = 200;
-const LINE_TIMES = { connectTimeoutMs: 10_000, pingIntervalMs: 10_000, pingTimeoutMs: 5000 };
-const LINE_MAX_BYTES = 1024;
+const CONNECTION_TIMES = { connectTimeoutMs: 10_000, pingIntervalMs: 10_000, pingTimeoutMs: 5000 };
+const ANSWER_MAX_BYTES = 1024;
 
 interface Parts {
   readonly control: TurnboxClients;
   readonly hostUrl: string;
   readonly pool: string;
-  /** Server, home and lines, in the order in which they were made. */
+  /** Server, home and connections, in the order in which they were made. */
   readonly owned: AsyncDisposableStack;
 }
 
-/** A built server of its own home, ZFS and gVisor, and the lines to it. */
+/** A built server of its own home, ZFS and gVisor, and the connections to it. */
 export class BenchServer implements AsyncDisposable {
   readonly turnbox: Turnbox;
   readonly control: TurnboxClients;
@@ -64,18 +63,13 @@ export class BenchServer implements AsyncDisposable {
     return new BenchServer(server, { control, hostUrl, pool, owned: made.move() });
   }
 
-  /** Asks the host for its health by Connect's own client: the cheapest call that it answers. */
+  /** Asks the host for its health over a connection such as the client library has: the cheapest call of a host. */
   health(): Client<typeof Health> {
+    const connections = this.#owned.use(new ConnectionManager(this.hostUrl, CONNECTION_TIMES));
     return createClient(
       Health,
-      createConnectTransport({ baseUrl: this.hostUrl, httpVersion: "2", acceptCompression: [] }),
+      createHttp2Transport(connections, { interceptors: [], readMaxBytes: ANSWER_MAX_BYTES }),
     );
-  }
-
-  /** The same by the lines that the client library has. */
-  healthByLine(): Client<typeof Health> {
-    const lines = this.#owned.use(new Http2Lines(this.hostUrl, LINE_TIMES));
-    return createClient(Health, createLineTransport(lines, { interceptors: [], readMaxBytes: LINE_MAX_BYTES }));
   }
 
   /** Waits until all sessions of the pool stand ready again, and what was destroyed before has gone. */

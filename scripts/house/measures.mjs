@@ -6,6 +6,7 @@ import { protocolImports } from "./protocol-imports.mjs";
 import { retiredWords } from "./retired-words.mjs";
 import { singleUseFiles } from "./single-use.mjs";
 import { readSources } from "./sources.mjs";
+import { unnamedTests } from "./test-names.mjs";
 import { listLogMessages } from "./words.mjs";
 
 const changingMessages = (sources) =>
@@ -26,6 +27,7 @@ const MEASURES = {
   "programs inside strings": foreignPrograms,
   "small files for one neighbour": singleUseFiles,
   "log messages that are no constants": changingMessages,
+  "tests named after no file": unnamedTests,
   "retired words": (sources, root) => retiredWords(sources, readRetired(root)),
 };
 

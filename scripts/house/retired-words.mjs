@@ -2,7 +2,7 @@ import { listIdentifiers, listLogMessages, listTestNames, wordsOf } from "./word
 
 /** Whether the words of a retired name stand together among those of an identifier, the last one also as a plural. */
 export function isInName(name, { word, except }) {
-  if (except.includes(name)) return false;
+  if (except.includes(name.replace(/^#/, ""))) return false;
   const text = ` ${wordsOf(name).join(" ")} `;
   return text.includes(` ${word} `) || text.includes(` ${word}s `);
 }

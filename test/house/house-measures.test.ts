@@ -7,6 +7,7 @@ import { protocolImports } from "../../scripts/house/protocol-imports.mjs";
 import { isInName, isInText, retiredWords } from "../../scripts/house/retired-words.mjs";
 import { singleUseFiles } from "../../scripts/house/single-use.mjs";
 import { createSource } from "../../scripts/house/sources.mjs";
+import { unnamedTests } from "../../scripts/house/test-names.mjs";
 import { listLogMessages, listTestNames, wordsOf } from "../../scripts/house/words.mjs";
 
 interface Finding {
@@ -62,6 +63,29 @@ describe("files in a cycle", () => {
       [`${HOST}/c.ts`]: 'import "./a.ts";',
     });
     expect(placesOf(found)).toEqual([`${HOST}/a.ts`, `${HOST}/b.ts`]);
+  });
+});
+
+describe("tests named after no file", () => {
+  it("are those of the packages without a file of the same name beside them", () => {
+    const found = find(unnamedTests, {
+      [`${HOST}/a/verbs.test.ts`]: "",
+      [`${HOST}/a/store.faults.contract.test.ts`]: "",
+      [`${HOST}/b/store.ts`]: "",
+      [`${HOST}/a/only.test.ts`]: "",
+      [`${HOST}/a/only.suite.ts`]: "",
+    });
+    expect(found).toEqual([
+      { at: `${HOST}/a/verbs.test.ts`, what: "there is no verbs.ts beside it" },
+      { at: `${HOST}/a/store.faults.contract.test.ts`, what: "there is no store.ts beside it" },
+      { at: `${HOST}/a/only.test.ts`, what: "there is no only.ts beside it" },
+    ]);
+  });
+
+  it("are not those with an aspect after the name, those of fakes or those outside of the packages", () => {
+    const files = ["a/store.ts", "a/store.test.ts", "a/store.faults.contract.test.ts", "fake/f.ts", "fake/f.test.ts"];
+    const named = Object.fromEntries(files.map((file) => [`${HOST}/${file}`, ""]));
+    expect(find(unnamedTests, { ...named, "test/e2e/journey.test.ts": "" })).toEqual([]);
   });
 });
 

@@ -76,7 +76,7 @@ export const FAULTY_PARTS: Readonly<Record<string, Parts>> = {
   },
   "machines that boot are not counted (D31)": withPhases({
     scaleUp: (world) =>
-      PHASES.scaleUp({ ...world, instances: world.instances.filter(({ answered }) => answered === "yes") }),
+      PHASES.scaleUp({ ...world, instances: world.instances.filter(({ isAnswering }) => isAnswering) }),
   }),
   "the least number of instances is not kept (D32)": withPhases({
     scaleUp: (world) => PHASES.scaleUp({ ...world, policy: { ...world.policy, minInstances: 0 } }),
@@ -95,7 +95,7 @@ export const FAULTY_PARTS: Readonly<Record<string, Parts>> = {
   "silence is taken for death": withPhases({
     terminate: terminateAll(({ instances }, at) => {
       const seen = instances[at];
-      return seen?.row.everAnswered === "yes" && seen.badInRow >= 2;
+      return seen?.row.hasAnswered === true && seen.badInRow >= 2;
     }),
   }),
   "a create of unknown outcome is repeated on another host": {

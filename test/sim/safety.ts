@@ -189,7 +189,7 @@ export class Safety implements HostWatch, LineWatch, CloudWatch, StoreWatch {
       row.drain === undefined
         ? ""
         : ` drain ${row.drain.reason}/${row.drain.sessions}${isBegun(row) ? "" : " (waits)"}`;
-    this.#trace(`row ${row.instanceId}: ${row.goal} ${row.admission}${drain} answered ${row.everAnswered}`);
+    this.#trace(`row ${row.instanceId}: ${row.goal} ${row.admission}${drain} answered ${row.hasAnswered}`);
     this.rows.set(row.instanceId, row);
   }
 
@@ -285,7 +285,7 @@ export class Safety implements HostWatch, LineWatch, CloudWatch, StoreWatch {
 
   #isComing({ instanceId, host }: ModelMachine): boolean {
     const row = this.rows.get(instanceId);
-    return !host.isUp && row?.goal === "running" && row.drain === undefined && row.everAnswered === "no";
+    return !host.isUp && row?.goal === "running" && row.drain === undefined && !row.hasAnswered;
   }
 
   #judgeEpoch(epoch: number | undefined, what: string): void {

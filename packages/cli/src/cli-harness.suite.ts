@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connectServices, type Fault, NOW_MS, type SeenCall, type Services } from "@turnbox/client/fake";
@@ -88,6 +88,21 @@ export async function createHarness(services: Services): Promise<Harness> {
       await rm(home, { recursive: true, force: true });
     },
   };
+}
+
+/** Programs that stand in for the services and are found as the real ones are. */
+export async function installServices(
+  home: string,
+  programs: { readonly orchestrator?: string; readonly host?: string },
+): Promise<void> {
+  const install = async (name: string, source: string): Promise<void> => {
+    const root = join(home, "node_modules/@turnbox", name);
+    await mkdir(root, { recursive: true });
+    await writeFile(join(root, "package.json"), JSON.stringify({ version: "9.9.9", bin: `turnbox-${name}.mjs` }));
+    await writeFile(join(root, `turnbox-${name}.mjs`), source);
+  };
+  await install("orchestrator", programs.orchestrator ?? "");
+  await install("sandbox-host", programs.host ?? "");
 }
 
 function createMemoryStream(onWrite?: () => void): OutputStream & { text(): string } {

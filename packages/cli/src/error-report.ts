@@ -19,7 +19,7 @@ export interface ErrorReport {
   };
 }
 
-/** `remedy` stands in for the usual one where the verb knows a better one. */
+/** `remedy` stands in for the usual one if the verb knows a better one. */
 export function toErrorReport(error: SandboxError, remedy: string = remedyOf(error)): ErrorReport {
   return {
     error: {
@@ -67,6 +67,6 @@ const AT_THE_COMMAND_LINE: Readonly<Partial<Record<Reason, string>>> = {
     "Wait a little and run the command again; `turnbox doctor` and the logs of the home say what is wrong.",
 };
 
-/** What somebody at a command line can do about an error. What the error itself brings along knows best. */
+/** What a user of the command line can do about an error. What the error itself brings along knows best. */
 export const remedyOf = (error: SandboxError): string =>
   error.metadata["remedy"] ?? AT_THE_COMMAND_LINE[error.reason] ?? error.remedy;

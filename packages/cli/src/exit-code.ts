@@ -41,7 +41,7 @@ export const EXIT_CODES: readonly ExitCodeRow[] = [
   { code: String(EXIT.interrupted), meaning: "interrupted, or a question answered with no" },
 ];
 
-/** What the codes of the table do not tell. */
+/** What the codes of the table do not say. */
 export const EXIT_CODE_RULES =
   "`exec`, `run`, `shell` and `attach` pass the exit code of the command, `tool` that of what ran in the sandbox, and `up` that of the server.";
 

@@ -1,9 +1,9 @@
-/** The signals by which somebody asks this program to end. */
+/** The signals that ask this program to end. */
 export const INTERRUPT_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export type InterruptSignal = (typeof INTERRUPT_SIGNALS)[number];
 
 /**
- * What happens when somebody asks the program to end. By default the first signal aborts `signal`, so that the verb can
+ * What happens when the program is asked to end. By default the first signal aborts `signal`, so that the verb can
  * clean up, and a second one ends the program at once.
  */
 export interface Interrupts extends Disposable {

@@ -12,7 +12,7 @@ import type { Surroundings } from "./surroundings.ts";
 
 const BROKEN_PIPE_EXIT = 141;
 
-/** Whoever read our output is gone (`turnbox ls | head -1`); there is nobody left to tell. */
+/** The reader of our output is gone (`turnbox ls | head -1`). */
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(BROKEN_PIPE_EXIT);
   throw error;
@@ -78,5 +78,5 @@ try {
   await createOutput({ stdout: process.stdout, stderr: process.stderr, environment }, format).error(error);
   process.exitCode = exitCodeOf(error);
 }
-// A stdin that nobody reads to its end would keep the program alive.
+// A stdin that is not read to its end would keep the program alive.
 process.stdin.destroy();

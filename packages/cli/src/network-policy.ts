@@ -4,7 +4,7 @@ import { printable } from "./printable.ts";
 /** A whole policy. */
 export type PolicyRules = Required<SandboxNetworkPolicy>;
 
-/** Allows more. No destination means every public address; where that is allowed already, a list would take from it. */
+/** Allows more. No destination means every public address; if that is allowed already, a list would take from it. */
 export function allow(policy: PolicyRules, destinations: readonly string[]): PolicyRules {
   const denyList = without(policy.denyList, destinations);
   const isOpen = policy.allowOutbound && policy.allowList.length === 0;

@@ -28,7 +28,7 @@ export function withServerOptions(command: Command): Command {
 
 const EXAMPLE_COLUMNS = 80;
 
-/** Examples under a verb's `--help`: what to type, and what it does. Side by side where all of them fit. */
+/** Examples under a verb's `--help`: what to type, and what it does. Side by side if all of them fit. */
 export function withExamples(
   command: Command,
   examples: readonly (readonly [typed: string, effect: string])[],

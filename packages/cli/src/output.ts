@@ -23,7 +23,7 @@ export interface Output extends Style {
   error(error: SandboxError, remedy?: string): Promise<void>;
   /** Whether stdout is a terminal. */
   readonly to: "terminal" | "elsewhere";
-  /** Characters on a line of stdout where it is a terminal that knows its size. */
+  /** Characters on a line of stdout if it is a terminal that knows its size. */
   readonly columns: number | undefined;
   /** What stdout shows well: more than ASCII only on a terminal whose locale says so. */
   readonly charset: Charset;

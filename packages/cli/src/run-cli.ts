@@ -10,7 +10,7 @@ import type { Surroundings } from "./surroundings.ts";
 /** Their own failures have an exit code that commands do not use. */
 const PASSING: ReadonlySet<string | undefined> = new Set(PASSING_VERBS);
 
-/** Runs one command line (without `node` and the script) to its end and answers with the exit code. Never throws. */
+/** Runs one command line (without `node` and the script) to its end and returns the exit code. Never throws. */
 export async function runCli(args: readonly string[], surroundings: Surroundings): Promise<number> {
   const invocation = createInvocation(surroundings);
   const program = createProgram(invocation);
@@ -28,7 +28,7 @@ export async function runCli(args: readonly string[], surroundings: Surroundings
   }
 }
 
-/** On one line, also where a suggestion stands on a second one. */
+/** On one line, also if a suggestion stands on a second one. */
 function usageError(error: CommanderError): SandboxError {
   const message =
     error.code === "commander.help" ? "a verb is missing" : error.message.replace(/^error: /, "").replaceAll("\n", " ");

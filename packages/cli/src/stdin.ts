@@ -5,7 +5,7 @@ import type { InputStream } from "./surroundings.ts";
 export const MAX_STDIN_BYTES = 4 * 1024 * 1024;
 
 /**
- * Input that stays silent for this long is taken for one that nobody writes to: scripts and test runners often leave
+ * Input that stays silent for this long is taken for one without a writer: scripts and test runners often leave
  * theirs open, and a command must not wait for it for ever.
  */
 const SILENT_MS = 1000;
@@ -15,7 +15,7 @@ export interface StdinOptions {
   readonly signal: AbortSignal;
   /** Whether input that stays silent is waited for, or done without. */
   readonly silence: "wait" | "do without";
-  /** Called where silent input is done without. */
+  /** Called if silent input is done without. */
   readonly onSilence: () => void;
 }
 

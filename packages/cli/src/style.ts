@@ -4,7 +4,7 @@ import type { OutputStream } from "./surroundings.ts";
 const COLORS = { red: 31, green: 32, yellow: 33, magenta: 35, cyan: 36 } as const;
 export type Color = keyof typeof COLORS;
 
-/** How words are set off on a stream; where it may not be coloured, each answers with the text as it is. */
+/** How words are set off on a stream; if it may not be coloured, each returns the text as it is. */
 export interface Style {
   bold(text: string): string;
   /** For what matters less than the rest. */
@@ -22,7 +22,7 @@ const STYLED: Style = {
   paint: (color, text) => wrap(COLORS[color], 39, text),
 };
 
-/** Styled on a terminal unless the environment refuses it, and elsewhere only where the environment forces it. */
+/** Styled on a terminal unless the environment refuses it, and elsewhere only if the environment forces it. */
 export function createStyle(stream: Pick<OutputStream, "isTTY">, { color }: Pick<Environment, "color">): Style {
   if (color === "allowed") return stream.isTTY === true ? STYLED : PLAIN;
   return color === "forced" ? STYLED : PLAIN;

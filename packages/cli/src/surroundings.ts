@@ -31,7 +31,7 @@ export interface Surroundings {
   readonly stdin: InputStream;
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
-  /** Asks whoever sits at the terminal; absent where nobody does. */
+  /** Asks the user at the terminal; absent if there is none. */
   readonly ask?: (question: string, options: { readonly signal: AbortSignal }) => Promise<string>;
   readonly clock: Clock;
   readonly runner: CommandRunner;

@@ -6,9 +6,9 @@ type JsonObject = Readonly<Record<string, unknown>>;
 
 export interface Parameter {
   readonly name: string;
-  /** Its JSON type; undefined where the schema names none or several. */
+  /** Its JSON type; undefined if the schema names none or several. */
   readonly type: string | undefined;
-  readonly needed: "yes" | "no";
+  readonly isNeeded: boolean;
 }
 
 /** The parameters of a tool, those that are needed first. */
@@ -17,12 +17,9 @@ export function parametersOf({ inputSchema }: Pick<ToolDescription, "inputSchema
   const names = Array.isArray(needed) ? needed : [];
   const parameters = Object.entries(asObject(inputSchema["properties"])).map(([name, schema]): Parameter => {
     const type = asObject(schema)["type"];
-    return { name, type: typeof type === "string" ? type : undefined, needed: names.includes(name) ? "yes" : "no" };
+    return { name, type: typeof type === "string" ? type : undefined, isNeeded: names.includes(name) };
   });
-  return [
-    ...parameters.filter(({ needed }) => needed === "yes"),
-    ...parameters.filter(({ needed }) => needed === "no"),
-  ];
+  return [...parameters.filter(({ isNeeded }) => isNeeded), ...parameters.filter(({ isNeeded }) => !isNeeded)];
 }
 
 /**

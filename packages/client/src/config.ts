@@ -14,7 +14,7 @@ export interface Environment {
   readonly home: string;
   /** From TURNBOX_PORT; 0 lets the server choose. */
   readonly port?: number;
-  /** From TURNBOX_URL, TURNBOX_TOKEN and TURNBOX_TOKEN_FILE: what is used where nobody says anything else. */
+  /** From TURNBOX_URL, TURNBOX_TOKEN and TURNBOX_TOKEN_FILE: what is used if nothing else is given. */
   readonly server: ServerFlags;
   /** Colours are for terminals, unless NO_COLOR, FORCE_COLOR or a terminal that knows none says otherwise. */
   readonly color: "allowed" | "refused" | "forced";
@@ -130,8 +130,8 @@ export function resolveUrl(flags: ServerFlags, environment: Environment): string
 }
 
 /**
- * Whether a host that the server named may be given the server's token: only where both are on this machine. A server
- * elsewhere could name any address, and so collect tokens for somebody else.
+ * Whether a host that the server named may be given the server's token: only if both are on this machine. A server
+ * elsewhere could name any address, and so collect tokens of other users.
  */
 export const isTrustedHost = (hostUrl: string, server: Endpoint): boolean =>
   isLoopback(server.url) && isLoopback(hostUrl);

@@ -1,6 +1,6 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { invalidArgument } from "@turnbox/core";
-import { createLineTransport, Http2Lines, type Http2Times } from "@turnbox/rpc/client";
+import { createHttp2Transport, ConnectionManager, type ConnectionTimes } from "@turnbox/rpc/client";
 import { type Peer, withSandboxErrors } from "./sandbox-error-transport.ts";
 
 /** Where a service is and what opens it. */
@@ -17,13 +17,13 @@ export interface Connection extends Disposable {
   readonly close: () => void;
 }
 
-/** Makes the connection to one peer. Injected where there is no network, in tests above all. */
+/** Makes the connection to one peer. Injected if there is no network, in tests above all. */
 export type ConnectionFactory = (endpoint: Endpoint, peer: Peer) => Connection;
 
 /** Most bytes of one message from a service. */
 const READ_MAX_BYTES = 64 * 1024 * 1024;
 /** A connection without traffic is checked this often while calls are open, so that a vanished peer is noticed. */
-const TIMES: Http2Times = { connectTimeoutMs: 10_000, pingIntervalMs: 10_000, pingTimeoutMs: 5_000 };
+const TIMES: ConnectionTimes = { connectTimeoutMs: 10_000, pingIntervalMs: 10_000, pingTimeoutMs: 5_000 };
 
 /** Connects lazily, on the first call, over HTTP/2. */
 export const createHttp2Connection: ConnectionFactory = (endpoint, peer) => openHttp2(endpoint, peer, []);
@@ -35,13 +35,13 @@ export function createHttp2ConnectionWith(interceptors: readonly Interceptor[]):
 
 function openHttp2(endpoint: Endpoint, peer: Peer, interceptors: readonly Interceptor[]): Connection {
   const url = parseServiceUrl(endpoint.url);
-  const lines = new Http2Lines(url, TIMES);
-  const transport = createLineTransport(lines, {
+  const connections = new ConnectionManager(url, TIMES);
+  const transport = createHttp2Transport(connections, {
     interceptors: [...interceptors, createTokenInterceptor(endpoint.token)],
     readMaxBytes: READ_MAX_BYTES,
   });
   const close = (): void => {
-    lines[Symbol.dispose]();
+    connections[Symbol.dispose]();
   };
   return { transport: withSandboxErrors(transport, { peer, url }), close, [Symbol.dispose]: close };
 }

@@ -20,7 +20,7 @@ export const serverLockPath = (home: string): string => join(home, SERVER_LOCK);
 /** Held by a sandbox-host for as long as it works on its own home. */
 export const hostLockPath = (hostHome: string): string => join(hostHome, "host.lock");
 
-/** The record of the server of this home, or undefined where there is none. A broken one is `CONFIG_INVALID`. */
+/** The record of the server of this home, or undefined if there is none. A broken one is `CONFIG_INVALID`. */
 export function readServerRecord(home: string): ServerRecord | undefined {
   const path = serverRecordPath(home);
   const text = readOwnFile(path);
@@ -59,12 +59,12 @@ export async function findHosts(home: string): Promise<readonly ProcessIdentity[
   return (await listHostHomes(home)).flatMap((host) => readLockHolder(hostLockPath(host)) ?? []);
 }
 
-/** The token of this home, or undefined where no server has written one yet. */
+/** The token of this home, or undefined if no server has written one yet. */
 export function readHomeToken(home: string): string | undefined {
   return readTokenFile(tokenPath(home));
 }
 
-/** A token from a file, without the line end. Undefined where there is no file; an empty one is refused. */
+/** A token from a file, without the line end. Undefined if there is no file; an empty one is refused. */
 export function readTokenFile(path: string): string | undefined {
   const text = readOwnFile(path);
   if (text === undefined) return undefined;
@@ -76,7 +76,7 @@ export function readTokenFile(path: string): string | undefined {
 
 type Field = "url" | "pid" | "version" | "startTicks" | "bootId";
 
-/** The fields of a JSON object; none where the text is no such thing. */
+/** The fields of a JSON object; none if the text is no such thing. */
 function parseFields(text: string): Partial<Record<Field, unknown>> {
   try {
     const value: unknown = JSON.parse(text);

@@ -2,7 +2,7 @@
 const MAX_DISTANCE = 2;
 const SHOWN = 3;
 
-/** What somebody may have meant by a word that is not there: the closest candidates, at most three of them. */
+/** The candidates closest to a word that is not there, at most three of them. */
 export function nearestWords(word: string, candidates: Iterable<string>): readonly string[] {
   const bound = Math.min(MAX_DISTANCE, Math.floor(word.length / 2));
   const similar = [...new Set(candidates)]

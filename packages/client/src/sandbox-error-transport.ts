@@ -11,6 +11,7 @@ const BROKEN = [
   "EPIPE",
   "ETIMEDOUT",
   "ERR_HTTP2_STREAM_CANCEL",
+  "ERR_HTTP2_STREAM_ERROR",
   "ERR_HTTP2_SESSION_ERROR",
   "ERR_HTTP2_ERROR",
   "ERR_HTTP2_GOAWAY_SESSION",
@@ -79,7 +80,7 @@ function toSandboxError(
   });
 }
 
-/** What is wrong with the connection, or undefined where the failure is not about it. */
+/** What is wrong with the connection, or undefined if the failure is not about it. */
 function connectionFailure(
   error: SandboxError,
   errno: string | undefined,

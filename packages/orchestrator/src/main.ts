@@ -1,8 +1,9 @@
-import { resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { invalidArgument, SandboxError, systemClock } from "@turnbox/core";
 import { defaultHome } from "./config.ts";
-import { resolveHostEntry } from "./host-entry.ts";
 import { failureText, serve } from "./serve.ts";
 import { stopOnSignals } from "./stop-on-signals.ts";
 
@@ -12,6 +13,8 @@ const USAGE = `usage: turnbox-orchestrator serve [--home DIR] [--port N] [--host
   --port N            the port to listen on (default: TURNBOX_PORT, or 7700; 0 lets the system choose)
   --host-entry PATH   the program of the sandbox-host (default: the one installed beside this one)
 `;
+
+const HOST_PACKAGE = "@turnbox/sandbox-host";
 
 async function main(argv: readonly string[]): Promise<void> {
   const { values, positionals } = parse(argv);
@@ -33,6 +36,21 @@ async function main(argv: readonly string[]): Promise<void> {
       exit: (exitCode) => process.exit(exitCode),
     }),
   });
+}
+
+/** The program of the sandbox-host that is installed beside the file at `from` (a URL), or `COMMAND_MISSING`. */
+function resolveHostEntry(from: string): string {
+  try {
+    const manifest = createRequire(from).resolve(`${HOST_PACKAGE}/package.json`);
+    const { bin } = JSON.parse(readFileSync(manifest, "utf8")) as { readonly bin: Readonly<Record<string, string>> };
+    const entry = Object.values(bin)[0];
+    if (entry !== undefined) return join(dirname(manifest), entry);
+  } catch (cause) {
+    throw new SandboxError("COMMAND_MISSING", `${HOST_PACKAGE} is not installed; give its program with --host-entry`, {
+      cause,
+    });
+  }
+  throw new SandboxError("COMMAND_MISSING", `${HOST_PACKAGE} has no program; give one with --host-entry`);
 }
 
 function parse(argv: readonly string[]) {

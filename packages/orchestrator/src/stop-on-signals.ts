@@ -14,7 +14,7 @@ export interface StopOnSignalsOptions {
   readonly exit: (exitCode: number) => void;
 }
 
-/** The first signal asks for a clean stop by aborting the answer; one that comes a second or more later means "at once". */
+/** The first signal asks for a clean stop by aborting the returned signal; one that comes a second or more later means "at once". */
 export function stopOnSignals({ source, clock, exit }: StopOnSignalsOptions): AbortSignal {
   const stop = new AbortController();
   let firstAtMs = 0;

@@ -1,7 +1,7 @@
 import { type Reason, SandboxError } from "@turnbox/client";
 import type { EnvironmentCapabilities } from "./execution-environment.ts";
 
-/** What the providers' own reasons are called for whoever uses an environment. */
+/** What the providers' own reasons are called by callers of an environment. */
 const COMMON_REASONS: Readonly<Partial<Record<Reason, Reason>>> = {
   SNAPSHOTS_NOT_AVAILABLE: "CAPABILITY_NOT_SUPPORTED",
   UNIMPLEMENTED: "CAPABILITY_NOT_SUPPORTED",
@@ -17,7 +17,7 @@ const COMMON_REASONS: Readonly<Partial<Record<Reason, Reason>>> = {
   FLEET_EXHAUSTED: "SESSION_LIMIT_REACHED",
 };
 
-/** The failure as an environment has it: one of its five reasons where one fits, the provider's own otherwise. */
+/** The failure as an environment has it: one of its five reasons if one fits, the provider's own otherwise. */
 export function toEnvironmentError(thrown: unknown): SandboxError {
   const error = SandboxError.from(thrown);
   const reason = COMMON_REASONS[error.reason];

@@ -11,11 +11,11 @@ import type {
 export interface EnvironmentHarness extends AsyncDisposable {
   /** A new one, which has no session yet. */
   environment(): ExecutionEnvironment;
-  /** A session that nobody has. */
+  /** A session that does not exist. */
   config(): EnvironmentConfig;
   /** A config that `create` fails with after it has begun. */
   failingConfig(): EnvironmentConfig;
-  /** How many sessions there are on the other side; none where there is no other side. */
+  /** How many sessions there are on the other side; none if there is no other side. */
   sessionCount(): Promise<number>;
 }
 
@@ -35,7 +35,7 @@ export const toolRequest = (
 };
 const bash = (cmd: string, more: Partial<ToolRequest> = {}): ToolRequest => toolRequest("bash", { cmd }, more);
 
-/** The reason that a call fails for; `none` where it does not. */
+/** The reason that a call fails for; `none` if it does not. */
 export async function reasonOf(call: Promise<unknown>): Promise<Reason | "none"> {
   try {
     await call;
@@ -75,7 +75,7 @@ export function environmentSuite(
         await environment.destroy();
       }
     };
-    /** Runs a command that ends only when it is ended, and answers when it has begun. */
+    /** Runs a command that ends only when it is ended, and resolves when it has begun. */
     const begin = async (
       environment: ExecutionEnvironment,
       signal?: AbortSignal,

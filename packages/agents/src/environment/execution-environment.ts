@@ -10,15 +10,15 @@ export interface EnvironmentCapabilities {
   readonly rollback: boolean;
   /** `pause` and `resume`. */
   readonly pause: boolean;
-  /** `create` and `destroy`; not where the environment is attached to a session that somebody else owns. */
+  /** `create` and `destroy`; not if the environment is attached to a session of another owner. */
   readonly lifecycle: boolean;
-  /** Output is told while the tool runs, not at its end. */
+  /** Output is reported while the tool runs, not only at its end. */
   readonly streamingProgress: boolean;
   /** File tools and code run in different places. */
   readonly tierRouting: boolean;
   /** What stands between the tools and the machine. `none`: they can do all that this process can. */
   readonly isolation: "gvisor" | "provider" | "none";
-  /** Longest life of a session; undefined where there is no limit. */
+  /** Longest life of a session; undefined if there is no limit. */
   readonly maxDurationMs: number | undefined;
 }
 
@@ -28,7 +28,7 @@ export interface EnvironmentConfig {
   readonly sessionId: string;
   /** What its files begin as; the environment's default unless given. */
   readonly baseImage?: string;
-  /** For whoever lists sessions; without effect where nobody can. */
+  /** Shown in lists of sessions; without effect if there are none. */
   readonly labels?: Readonly<Record<string, string>>;
   /** What only this kind of environment knows. An option that it does not know is refused. */
   readonly options?: Readonly<Record<string, unknown>>;
@@ -70,11 +70,11 @@ export type EnvironmentCall = Pick<CallOptions, "signal">;
 export interface ExecutionEnvironment {
   /** Makes the session. A failure leaves nothing behind, and `create` may be called again. */
   create(config: EnvironmentConfig, options?: EnvironmentCall): Promise<void>;
-  /** Runs no tools from now on, and waits for those that run. Without effect where it is paused. */
+  /** Runs no tools from now on, and waits for those that run. Without effect if it is paused. */
   pause(options?: EnvironmentCall): Promise<void>;
-  /** Without effect where it is active. */
+  /** Without effect if it is active. */
   resume(options?: EnvironmentCall): Promise<void>;
-  /** Ends the session in any state; without effect where it has ended. The signal ends the waiting, not the removal. */
+  /** Ends the session in any state; without effect if it has ended. The signal ends the waiting, not the removal. */
   destroy(options?: EnvironmentCall): Promise<void>;
   /**
    * Runs a tool. A tool that fails, or a command that exits with another code than 0, is a response. `onProgress` is
@@ -85,7 +85,7 @@ export interface ExecutionEnvironment {
     onProgress?: (progress: ToolProgress) => void,
     options?: EnvironmentCall,
   ): Promise<ToolResponse>;
-  /** Never fails: `creating` before `create`, `failed` where nobody answers, `destroyed` after `destroy`. */
+  /** Never fails: `creating` before `create`, `failed` if there is no answer, `destroyed` after `destroy`. */
   state(options?: EnvironmentCall): Promise<EnvironmentState>;
   /** What is expected before `create`, what was found after it. */
   capabilities(): EnvironmentCapabilities;

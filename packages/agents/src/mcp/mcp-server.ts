@@ -9,7 +9,6 @@ import {
   type Tool,
 } from "@modelcontextprotocol/sdk/types.js";
 import { type Clock, SandboxError, type ToolDescription } from "@turnbox/client";
-import { INSTRUCTIONS } from "./instructions.ts";
 import { remedyForModel, toErrorResult } from "./result/error-result.ts";
 import { fromToolResult } from "./result/tool-result.ts";
 import { sealTurn } from "./tool/auto-turn.ts";
@@ -19,12 +18,24 @@ import type { ProgressReport } from "./tool/progress.ts";
 import { hintsOf } from "./tool/tool-hints.ts";
 import type { Workspace } from "./workspace.ts";
 
+/** What a model reads about the server before it calls anything. */
+const INSTRUCTIONS = [
+  "These tools work in a Turnbox sandbox: an isolated Linux machine with files of its own. Nothing done there touches the",
+  "user's machine. Relative paths begin in /workspace. Files and background processes stay between calls; the state of a shell",
+  "(cd, variables) does not.",
+  "Every turn is a snapshot of all files: call `turn` when a step is done and before anything risky. `turns` lists them,",
+  "`diff` shows what changed since one. `rollback` brings all files back to a turn and stops running processes; nothing is",
+  "lost by it, because `undo` takes the last rollback back.",
+  "To try several ways at once, call `fork`: it makes copies of the sandbox, from now or from a turn. `use_sandbox` says in",
+  "which of them the following calls work, and `discard_fork` removes one that is no longer needed.",
+].join(" ");
+
 export interface McpServerSpec {
   readonly version: string;
   /** Names the session of the protocol; no two have the same. */
   readonly sessionId: string;
   readonly workspace: Workspace;
-  /** The catalog without a sandbox, where it can be had; otherwise listing the tools makes the sandbox. */
+  /** The catalog without a sandbox, if it can be had; otherwise listing the tools makes the sandbox. */
   readonly catalog?: (options: { readonly signal: AbortSignal }) => Promise<readonly ToolDescription[] | undefined>;
   /** When turns are sealed: where the model says so, or after each call that may have changed something as well. */
   readonly turns: "by the model" | "after each call";
@@ -122,7 +133,7 @@ function toProtocolError(error: SandboxError): McpError {
   });
 }
 
-/** An unexpected failure is told with its own words: there is no log to look it up in. */
+/** An unexpected failure is reported in its own words: there is no log to look it up in. */
 function named(thrown: unknown): SandboxError {
   const error = SandboxError.from(thrown);
   if (error === thrown || error.reason !== "INTERNAL" || !(thrown instanceof Error)) return error;
@@ -131,7 +142,7 @@ function named(thrown: unknown): SandboxError {
 
 /**
  * A signal that ends with the other one, as an abort. The protocol hands over the client's own words as the reason, which
- * are no error, and could not be told from a failure.
+ * are no error, and could not be distinguished from a failure.
  */
 function requestSignal(signal: AbortSignal): AbortSignal {
   const controller = new AbortController();

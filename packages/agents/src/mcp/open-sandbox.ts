@@ -1,7 +1,7 @@
 import { hasReason, type Turnbox } from "@turnbox/client";
 import type { OpenedSandbox } from "./workspace.ts";
 
-/** By which whoever looks at the list of sandboxes sees where one comes from. */
+/** The label that says in a list of sandboxes where one comes from. */
 const LABELS = { "made-by": "turnbox-mcp" } as const;
 
 export interface McpSandboxChoice {
@@ -12,7 +12,7 @@ export interface McpSandboxChoice {
   readonly ttlMs?: number;
 }
 
-/** Finds or makes the sandbox of a session. One that was found belongs to somebody else. */
+/** Finds or makes the sandbox of a session. One that was found belongs to another owner. */
 export function openForMcp(turnbox: Turnbox, choice: McpSandboxChoice): () => Promise<OpenedSandbox> {
   const { sandboxId, ...options } = choice;
   return async () => {

@@ -6,7 +6,7 @@ const AGENT_PREFIXES = ["AGH_", "TURNBOX_AGENT_"];
 
 /**
  * What opens the accounts of those who run sandboxes. An agent that had one could make, read and remove runtimes of
- * others, so these go nowhere, whoever asks for it.
+ * others, so these go nowhere, whatever asks for it.
  */
 const PROVIDER_KEYS =
   /^(TURNBOX_(TOKEN|TOKEN_FILE|HOME|URL)|(DAYTONA|E2B|FLY|MODAL|RUNLOOP|VERCEL)_(API_KEY|API_TOKEN|ACCESS_TOKEN|TOKEN|JWT_TOKEN|SECRET)|MODAL_TOKEN_(ID|SECRET)|AWS_(ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN))$/i;

@@ -46,7 +46,7 @@ export interface SessionState {
   readonly runtimeRootDir: string;
   readonly runtimeAdditionalDirs: readonly string[];
   readonly providerState: ProviderState | undefined;
-  /** When the access that `prepare` got runs out, where it does. */
+  /** When the access that `prepare` got runs out, if it does. */
   readonly sshAccessExpiresAt: Date | undefined;
   readonly preparedAt: Date | undefined;
 }
@@ -64,7 +64,7 @@ export interface SandboxIdentity {
 
 /** A session to prepare a runtime for. */
 export interface PrepareRequest extends SandboxIdentity {
-  /** The runtime that the session had before; empty where none is known. */
+  /** The runtime that the session had before; empty if none is known. */
   readonly instanceId: string;
   /** The agent's command line; words are split and quoted as in a shell, nothing is expanded. */
   readonly agentCommand: string;
@@ -88,7 +88,7 @@ export interface Prepared {
   readonly launcher: Launcher;
   readonly launch: LaunchSpec;
   readonly toolHost: ToolHost;
-  /** What the provider could not do as the profile asks, where the profile does not insist. */
+  /** What the provider could not do as the profile asks, if the profile does not insist. */
   readonly warnings: readonly string[];
 }
 
@@ -104,7 +104,7 @@ export interface Provider {
   prepare(request: PrepareRequest, options?: ProviderCall): Promise<Prepared>;
   syncToRuntime(state: SessionState, options: SyncOptions): Promise<SyncResult>;
   syncFromRuntime(state: SessionState, options: SyncOptions): Promise<SyncResult>;
-  /** Ends the runtime as the profile's persistence says, and tells what it is now. Without effect on one that is gone. */
+  /** Ends the runtime as the profile's persistence says, and returns what it is now. Without effect on one that is gone. */
   destroy(state: SessionState, options?: DestroyOptions): Promise<SessionState>;
 }
 

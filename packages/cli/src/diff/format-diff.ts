@@ -15,7 +15,7 @@ const LETTERS: Readonly<Record<ChangeWord, readonly [letter: string, color: Colo
 
 type Style = Pick<Output, "paint" | "to">;
 
-/** One line for each difference, its text below it where there is any, and the sum of all at the end. */
+/** One line for each difference, its text below it if there is any, and the sum of all at the end. */
 export function formatDiff(
   changes: readonly ChangeView[],
   { style, text }: { readonly style: Style; readonly text: "with text" | "without text" },

@@ -8,7 +8,7 @@ const DOCTOR_MS = 60_000;
 /** What the sandbox-host's own doctor found on this machine. */
 export interface HostReport {
   readonly parts: readonly Part[];
-  /** The host's configuration, key by key, secrets left out; empty where it could not be asked. */
+  /** The host's configuration, key by key, secrets left out; empty if it could not be asked. */
   readonly config: readonly ConfigEntry[];
 }
 
@@ -47,7 +47,7 @@ const unwell = (status: PartStatus, detail: string): Part => ({
   remedy: "install @turnbox/sandbox-host beside this command line, with Node 24 or newer",
 });
 
-/** The report of `turnbox-sandbox-host doctor --json`, or undefined where the text is none. */
+/** The report of `turnbox-sandbox-host doctor --json`, or undefined if the text is none. */
 export function parseHostReport(text: string): HostReport | undefined {
   let value: unknown;
   try {

@@ -6,11 +6,11 @@ export type PartStatus = "found" | "missing" | "broken";
 export interface Part {
   readonly name: string;
   readonly status: PartStatus;
-  /** Empty where it is not known. */
+  /** Empty if it is not known. */
   readonly version: string;
   /** Whether nothing works without it. */
   readonly required: boolean;
-  /** What was tried and seen, where it is not simply there. */
+  /** What was tried and seen, if it is not simply there. */
   readonly detail: string;
   /** What you do without as long as it is not there. */
   readonly without: string;

@@ -8,7 +8,7 @@ import { toIsoDate } from "../sandbox-view.ts";
 export interface InstanceView {
   readonly instanceId: string;
   readonly state: string;
-  /** Why it is being emptied; null where it is not. */
+  /** Why it is being emptied; null if it is not. */
   readonly drainReason: string | null;
   readonly cordoned: boolean;
   readonly health: string;

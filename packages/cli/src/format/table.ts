@@ -4,7 +4,7 @@ import { cutToWidth, displayWidth, padToWidth } from "./display-width.ts";
 
 export interface TableLook {
   readonly style?: Style;
-  /** Columns of the terminal; undefined where there is none, or where nobody knows. */
+  /** Columns of the terminal; undefined if there is none, or they are not known. */
   readonly columns?: number | undefined;
   /** Whether the last cell is prose that may be cut to fit into the columns; numbers and names are not. */
   readonly lastCell?: "cut" | "whole";
@@ -18,7 +18,7 @@ const LEAST_LAST_WIDTH = 10;
 
 /**
  * Rows under a heading, in columns as wide on a terminal as their widest cell, two spaces apart, without trailing spaces.
- * Cells come from whoever made the sandboxes: nothing in them acts upon the terminal or ends the line.
+ * Cells come from callers that made the sandboxes: nothing in them acts upon the terminal or ends the line.
  */
 export function formatTable(
   heading: readonly string[],

@@ -30,7 +30,7 @@ export const visibleCommands = (command: Command): readonly Command[] =>
 export function listLeaves(program: Command): readonly FoundCommand[] {
   const visit = (command: Command, path: readonly string[]): readonly FoundCommand[] => {
     const below = visibleCommands(command).flatMap((child) => visit(child, [...path, child.name()]));
-    // One with subcommands may do something itself where it takes arguments.
+    // One with subcommands may do something itself if it takes arguments.
     const isLeaf = below.length === 0 || command.registeredArguments.length > 0;
     return isLeaf && path.length > 0 ? [{ command, path }, ...below] : below;
   };

@@ -23,7 +23,7 @@ export function withHelpLook(
     })
     .configureOutput({
       writeOut: (text) => stdout.write(text, () => undefined),
-      // Usage errors are reported by whoever parses, in the wanted format.
+      // Usage errors are reported by the parser, in the wanted format.
       writeErr: () => undefined,
       getOutHelpWidth: () => helpWidth(stdout),
       getErrHelpWidth: () => helpWidth(stdout),

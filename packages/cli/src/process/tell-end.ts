@@ -4,7 +4,7 @@ import type { OutputOptions } from "../option.ts";
 import type { AttachmentEnd } from "./attach-process.ts";
 import { describeLoss, processExitCode } from "./process-view.ts";
 
-/** Passes a process's exit code on, and says on stderr what it does not tell. */
+/** Passes a process's exit code on, and says on stderr what it does not say. */
 export async function tellEnd(
   end: AttachmentEnd,
   { id, process, options }: { readonly id: string; readonly process: SandboxProcess; readonly options: OutputOptions },

@@ -31,7 +31,7 @@ export interface SpinnerOptions {
   readonly text: string;
 }
 
-/** Turns on its own until disposed of. Draws nothing where the stream is no terminal. */
+/** Turns on its own until disposed of. Draws nothing if the stream is no terminal. */
 export function createSpinner({ stream, clock, signal, charset, text }: SpinnerOptions): Spinner {
   const ending = new AbortController();
   const stop = (): void => {
@@ -47,7 +47,7 @@ export function createSpinner({ stream, clock, signal, charset, text }: SpinnerO
       // What is longer than the line would go on in the next one, which is not cleared.
       return cutToWidth(whole, { width: columnsOf(stream) - 1, mark: "" });
     };
-    // A line that cannot be drawn is no reason to end what it tells of.
+    // A line that cannot be drawn is no reason to end the work that it shows.
     spin({ stream, clock, signal: ending.signal, line }).catch(() => undefined);
   }
   return {
@@ -74,7 +74,7 @@ async function spin({ stream, clock, signal, line }: Spin): Promise<void> {
   const write = (text: string): void => void stream.write(text, () => undefined);
   try {
     await clock.sleep(FIRST_MS, { signal });
-    // Cleared at once, before anybody else writes: not when the sleep has noticed its end.
+    // Cleared at once, before anything else is written: not when the sleep has noticed its end.
     signal.addEventListener(
       "abort",
       () => {

@@ -5,7 +5,7 @@ import { ambiguous } from "@turnbox/client/internal";
 /** What a snapshot can be called by. */
 export type SnapshotNames = Pick<Snapshot, "id" | "kind" | "turnNumber" | "name">;
 
-/** What every id begins with, so that nobody needs to type it. */
+/** What every id begins with, which need not be typed. */
 const ID_PREFIX = "snap-";
 
 /** How every verb that takes a snapshot says so. */

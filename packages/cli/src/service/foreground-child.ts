@@ -9,9 +9,9 @@ export interface ForegroundSpec {
   readonly env: Readonly<Record<string, string>>;
   readonly interrupts: Interrupts;
   readonly clock: Clock;
-  /** Given each piece of the child's stdout and stderr where they are not to be inherited. */
+  /** Given each piece of the child's stdout and stderr if they are not to be inherited. */
   readonly onOutput?: { readonly stdout: (bytes: Uint8Array) => void; readonly stderr: (bytes: Uint8Array) => void };
-  /** Whether whoever started this program is gone; asked several times a second. */
+  /** Whether the parent of this program is gone; asked several times a second. */
   readonly parentGone?: () => boolean;
 }
 
@@ -22,9 +22,9 @@ const GRACE_MS = 30_000;
 const PDEATH_TOOL = "/usr/bin/setpriv";
 
 /**
- * Runs a child in the foreground and answers with its exit code as a shell counts it. Signals go on to it, each time they
+ * Runs a child in the foreground and returns its exit code as a shell counts it. Signals go on to it, each time they
  * come: it leads a process group of its own, so a Ctrl-C at the terminal does not reach it twice. It is ended when the
- * parent of this program goes away, and, where the kernel can do that, when this program is killed.
+ * parent of this program goes away, and, if the kernel can do that, when this program is killed.
  */
 export async function runForeground(spec: ForegroundSpec): Promise<number> {
   const [command, ...args] = boundToThisProcess(spec.argv);

@@ -2,7 +2,7 @@ import { ERROR_TABLE, isReason, SandboxError } from "@turnbox/core";
 
 /**
  * The failure of a service's program by what it printed last on stderr: `REASON: message`, and under it `remedy: ...`, which
- * is kept where it is the program's own. `otherwise` is said where it printed no such thing.
+ * is kept if it is the program's own. `otherwise` is said if it printed no such thing.
  */
 export function parseProgramFailure(stderr: string, otherwise: string): SandboxError {
   const lines = stderr.split("\n");

@@ -53,7 +53,7 @@ export function findPackage(
   return undefined;
 }
 
-/** This Node where it is new enough, else one that a workspace above the search directories brings. */
+/** This Node if it is new enough, else one that a workspace above the search directories brings. */
 export async function findNode(
   { searchFrom, runner }: Search,
   options: { readonly signal: AbortSignal },

@@ -30,7 +30,7 @@ export async function* packDirectory({ runner, path, signal }: Local): AsyncGene
 }
 
 /**
- * Unpacks an archive below a local directory. The archive is somebody else's: owners, set-id bits and paths that lead out
+ * Unpacks an archive below a local directory. The archive is foreign: owners, set-id bits and paths that lead out
  * are not taken over, which is tar's own rule for the last and the options' for the others.
  */
 export async function unpackDirectory(
@@ -41,7 +41,7 @@ export async function unpackDirectory(
   const tar = await runner.start({ command: "tar", args, deadlineMs: TRANSFER_MS }, { signal });
   const complaint = listen(tar.stderr);
   tar.stdout.resume();
-  // A tar that ends early tells by its exit code.
+  // A tar that ends early says so by its exit code.
   tar.stdin.on("error", () => undefined);
   try {
     for await (const piece of archive) {

@@ -7,7 +7,7 @@ const BAR_WIDTH = 24;
 
 /** Shows on one line how far a transfer is. Disposing of it clears the line. */
 export interface ProgressBar extends Disposable {
-  /** The size of the whole, where it is known. */
+  /** The size of the whole, if it is known. */
   expect(totalBytes: number): void;
   add(bytes: number): void;
 }
@@ -15,7 +15,7 @@ export interface ProgressBar extends Disposable {
 export interface ProgressBarOptions {
   readonly stream: OutputStream;
   readonly clock: Clock;
-  /** Nothing is drawn where nobody looks. */
+  /** Nothing is drawn if the stream is no terminal. */
   readonly show: "on terminals" | "never";
 }
 
@@ -47,7 +47,7 @@ export function createProgressBar({ stream, clock, show }: ProgressBarOptions): 
 
 interface Progress {
   readonly doneBytes: number;
-  /** Undefined where nobody knows it beforehand. */
+  /** Undefined if it is not known beforehand. */
   readonly totalBytes: number | undefined;
   readonly elapsedMs: number;
 }

@@ -15,7 +15,7 @@ interface DiffOptions extends ServerOptions {
   readonly maxText?: string;
 }
 
-/** What stands for the present files where a snapshot is expected. */
+/** What stands for the present files if a snapshot is expected. */
 const NOW = "now";
 
 export function registerDiff(program: Command, invocation: Invocation): void {

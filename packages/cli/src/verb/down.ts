@@ -60,7 +60,7 @@ interface Stopped {
   readonly hostPids: readonly number[];
 }
 
-/** Ends whoever holds the home: the server, which ends its hosts, and then hosts that nobody owns any more. */
+/** Ends what holds the home: the server, which ends its hosts, and then hosts without an owner. */
 async function stop(
   home: string,
   timeoutMs: number,

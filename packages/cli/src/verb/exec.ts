@@ -17,7 +17,7 @@ interface ExecOptions extends ServerOptions {
   readonly timeout?: string;
   readonly cwd?: string;
   readonly env?: readonly string[];
-  /** Absent: passed on where it is no terminal and something comes. */
+  /** Absent: passed on if it is no terminal and something comes. */
   readonly stdin?: boolean;
 }
 

@@ -50,7 +50,7 @@ export function registerNet(program: Command, invocation: Invocation): void {
   });
 }
 
-/** Undefined where nothing is to change. */
+/** Undefined if nothing is to change. */
 function changeOf(action: Action, destinations: readonly string[]): ((policy: PolicyRules) => PolicyRules) | undefined {
   if (action === "allow") return (policy) => allow(policy, destinations);
   if (action === "deny") {

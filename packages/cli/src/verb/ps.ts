@@ -48,7 +48,7 @@ function toRow(process: ProcessInfo, nowMs: number): readonly string[] {
   ];
 }
 
-/** Quoted only where a shell would take it for something else. */
+/** Quoted only if a shell would take it for something else. */
 const showWord = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : quoteCommand([word]));
 
 function describeState(process: ProcessInfo): string {

@@ -33,7 +33,7 @@ export function registerReset(program: Command, invocation: Invocation): void {
   });
 }
 
-/** Holds the server's own lock throughout, so that nobody begins to serve what is being removed. */
+/** Holds the server's own lock throughout, so that no server begins to serve what is being removed. */
 async function reset(options: ResetOptions, invocation: Invocation): Promise<void> {
   const { home } = invocation.surroundings.environment;
   const output = invocation.output(options);
@@ -97,7 +97,7 @@ async function listHome(home: string): Promise<readonly string[] | undefined> {
   }
 }
 
-/** A mistyped TURNBOX_HOME must not cost anybody a directory of something else. */
+/** A mistyped TURNBOX_HOME must not cost the user a directory of something else. */
 export function assertIsTurnboxHome(home: string, entries: readonly string[]): void {
   const isSpecial = home === dirname(home) || home === homedir();
   // A reset that was killed at its very end leaves nothing but its lock.

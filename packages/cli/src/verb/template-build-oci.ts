@@ -66,7 +66,7 @@ export function registerTemplateBuildOci(build: Command, invocation: Invocation)
 
 /**
  * Runs the host's builder to its end, which it also comes to when interrupted: it ends the programs that it runs before it
- * ends itself, so nobody writes any more when this answers.
+ * ends itself, so nothing is written any more when this returns.
  */
 async function runBuild(
   surroundings: Surroundings,

@@ -46,7 +46,7 @@ export function registerTool(program: Command, invocation: Invocation): void {
   });
 }
 
-/** Undefined where there is none; what it is asked to do then is refused by the host. */
+/** Undefined if there is none; what it is asked to do then is refused by the host. */
 async function findTool(
   sandbox: Sandbox,
   name: string,

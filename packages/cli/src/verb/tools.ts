@@ -35,6 +35,6 @@ export function registerTools(program: Command, invocation: Invocation): void {
 
 /** Parameters that may be left out stand in brackets. */
 function toRow(tool: ToolDescription): readonly string[] {
-  const parameters = parametersOf(tool).map(({ name, needed }) => (needed === "yes" ? name : `[${name}]`));
+  const parameters = parametersOf(tool).map(({ name, isNeeded }) => (isNeeded ? name : `[${name}]`));
   return [tool.name, tool.readOnly ? "no" : "yes", tool.aliases.join(",") || "-", parameters.join(" ")];
 }

@@ -15,7 +15,7 @@ import { NOW_MS } from "./connect-services.ts";
 
 export type FleetAnswer = MessageInitShape<typeof WatchFleetResponseSchema>;
 
-/** The fleet in memory: what it has, what it was asked for, what it says to whoever watches, after what exists. */
+/** The fleet in memory: what it has, what it was asked for, what it says to watchers, after what exists. */
 export interface FleetWorld {
   hostUrls: string[];
   /** Made of `hostUrls` unless given. */

@@ -78,7 +78,7 @@ export interface World extends FleetWorld {
   /** What new sandboxes may talk to, and what the one there is may. */
   network: { created: (NetworkPolicy | undefined)[]; policy: NetworkPolicy };
   sandboxes: Sandbox[];
-  /** What hosts say to whoever watches; each settles when there is something. */
+  /** What hosts say to watchers; each settles when there is something. */
   watched: () => AsyncIterable<SessionEventKind>;
 }
 

@@ -49,7 +49,7 @@ export interface FakeHost<P extends SessionProvider> {
   /** The methods that were called, in order. */
   readonly methods: string[];
   capabilities: FakeHostCapabilities;
-  /** What CreateSession says, where that is not what GetCapabilities says. */
+  /** What CreateSession says, if that is not what GetCapabilities says. */
   capabilitiesOnCreate: FakeHostCapabilities | undefined;
   /** Streams of tools break after so many messages, one after the other. */
   readonly breakAfter: number[];

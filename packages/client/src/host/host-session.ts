@@ -102,7 +102,7 @@ export function openHostSession({ host, sessionId, clock = systemClock }: OpenHo
   };
 }
 
-/** Calls on a host whose clients somebody else owns: failures are waited out, on the same connection. */
+/** Calls on a host whose clients belong to another owner: failures are waited out, on the same connection. */
 function createDirectCalls(
   host: HostClients,
   { sessionId, clock }: { readonly sessionId: string; readonly clock: Clock },
@@ -111,7 +111,7 @@ function createDirectCalls(
   return createHostCalls(
     {
       sandboxId: sessionId,
-      // Never closed here: its clients are somebody else's.
+      // Never closed here: its clients belong to another owner.
       signal: new AbortController().signal,
       use: async (call, { signal, repeat = "keyed" }) => {
         const patience = createPatience(clock);

@@ -1,5 +1,5 @@
 /**
- * What the packages of this repository share with the client. It may change with every version: whoever builds on the client from
+ * What the packages of this repository share with the client. It may change with every version: what builds on the client from
  * outside uses what `index.ts` exports.
  */
 export {

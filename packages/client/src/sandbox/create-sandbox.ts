@@ -27,13 +27,13 @@ export interface SandboxParts {
 
 export interface SandboxOrigin {
   readonly sandboxId: string;
-  /** Empty where there is none. */
+  /** Empty if there is none. */
   readonly name: string;
   /** What the server said about it. */
   readonly known?: WireSandbox | undefined;
   /** Whether disposing destroys it: `made` here, or `found`. */
   readonly origin: "made" | "found";
-  /** The way to it, where the server has told it already. */
+  /** The way to it, if the server has said it already. */
   readonly access?: Access | undefined;
 }
 

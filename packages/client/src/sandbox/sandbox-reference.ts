@@ -5,7 +5,7 @@ import { nearestWords } from "../nearest-words.ts";
 export interface SandboxNames {
   /** `fleet:<instance>:<session>`. */
   readonly sandboxId: string;
-  /** Empty where none was given. */
+  /** Empty if none was given. */
   readonly name: string;
 }
 

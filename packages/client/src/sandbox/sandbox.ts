@@ -104,7 +104,7 @@ export interface PortOptions extends KeyedOptions {
 /** How to reach a port inside. It ends with the generation: a rollback closes it. */
 export interface PortAccess {
   readonly url: string;
-  /** Sent as a bearer token or as the header `turnbox-port-token`; not needed where the policy allows public ingress. */
+  /** Sent as a bearer token or as the header `turnbox-port-token`; not needed if the policy allows public ingress. */
   readonly token: string;
   readonly expiresAt: Date | undefined;
 }

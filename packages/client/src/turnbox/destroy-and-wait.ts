@@ -27,7 +27,7 @@ export async function destroyAndWait(
   const { server, operator, clock } = destroyer;
   const { idempotencyKey = randomUUID(), waitMs = WAIT_MS, signal, timeoutMs, onDestroyed } = options;
   const own = signal === undefined ? {} : { signal };
-  // Asked for first: nobody says where a destroyed sandbox was.
+  // Asked for first: a destroyed sandbox cannot be looked up.
   const way = await findWay(destroyer, sandboxId, own);
   await server.call((to, call) => to.sandboxes.destroySandbox({ idempotencyKey, sandboxId }, { signal: call.signal }), {
     timeoutMs: timeoutMs ?? DEFAULT_TIMEOUT_MS.change,
@@ -47,7 +47,7 @@ interface Way {
   readonly clients: HostClients;
 }
 
-/** A host that does not answer, or a sandbox that is half gone, keeps nobody from destroying it. */
+/** A host that does not answer, or a sandbox that is half gone, does not prevent its destruction. */
 async function findWay(
   { server, host }: Destroyer,
   sandboxId: string,

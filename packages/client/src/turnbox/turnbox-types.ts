@@ -59,7 +59,7 @@ export interface DestroyAndWaitOptions extends KeyedOptions {
   readonly onDestroyed?: () => void;
 }
 
-/** What is left of a destroyed sandbox on its host: nothing, something that is still being removed, or nobody can tell. */
+/** What is left of a destroyed sandbox on its host: nothing, something that is still being removed, or it is not known. */
 export type Residue = "gone" | "pending" | "unknown";
 
 /** A template that was imported. */

@@ -112,7 +112,7 @@ export class Turnbox implements Disposable {
   }
 
   /**
-   * The sandbox of this name, made where there is none. Whoever asks at the same time gets the same one. It is there to be
+   * The sandbox of this name, made if there is none. Calls at the same time get the same one. It is there to be
    * found again, so that disposing of its handle leaves it alone.
    */
   async getOrCreate(name: string, options: Omit<CreateOptions, "name"> = {}): Promise<Sandbox> {
@@ -233,7 +233,7 @@ export class Turnbox implements Disposable {
     return createSandbox(this.#parts, { sandboxId, name, known, origin: "found" });
   }
 
-  /** Undefined where it is gone, or going. */
+  /** Undefined if it is gone, or going. */
   async #find(idOrName: string, options: CallOptions): Promise<Sandbox | undefined> {
     try {
       const known = await this.#look(idOrName, options);

@@ -20,7 +20,7 @@ export interface SandboxWatch {
 
 /**
  * Looks at the list without end: once a second, and at once when a host says that something happened. Only hosts on the
- * server's own machine are listened to, where they know its token; for the rest the second has to do.
+ * server's own machine are listened to, if they know its token; for the rest the second has to do.
  */
 export async function* watchSandboxes({
   operator,

@@ -40,6 +40,6 @@ export interface HostConnection extends SandboxControl, AsyncDisposable {
   sessions(call: { readonly signal: AbortSignal }): Promise<readonly HostSession[]>;
   /** Whether the host itself takes new sessions: it keeps this over restarts, for all that route to it. */
   setAdmission(admission: "open" | "closed", call: FencedHostCall): Promise<void>;
-  /** Pauses a session of any tenant, ending its tools where they do not end by themselves. Paused already is done. */
+  /** Pauses a session of any tenant, ending its tools if they do not end by themselves. Paused already is done. */
   pauseSession(session: HostSession, call: FencedHostCall): Promise<void>;
 }

@@ -4,7 +4,7 @@ const ANY_ADDRESS: readonly string[] = ["0.0.0.0", "::"];
 
 /**
  * The address of something that a host serves, as others reach it. What a host calls its own loopback, or any of its
- * addresses, is somewhere else for everybody but the host: there the address that the host itself is reached by stands.
+ * addresses, is somewhere else for all but the host: there the address that the host itself is reached by stands.
  */
 export function reachableAddress(address: string, hostUrl: string): string {
   const parts = /^(\[[^\]]+\]|[^:[\]]+):(\d+)$/.exec(address);

@@ -37,9 +37,9 @@ export interface NetworkPolicy {
   /** Whether exposed ports may be reached without a port token. */
   readonly publicIngress: "allowed" | "denied";
   readonly outbound: "allowed" | "denied";
-  /** Ranges and domain names; empty where outbound is allowed means every public address. */
+  /** Ranges and domain names; empty if outbound is allowed means every public address. */
   readonly allowList: readonly string[];
-  /** Denied even where the allow list has them. */
+  /** Denied even if the allow list has them. */
   readonly denyList: readonly string[];
   /** Whether a provider that cannot enforce the policy fails the request or goes on without it. */
   readonly enforcement: "required" | "preferred";
@@ -48,7 +48,7 @@ export interface NetworkPolicy {
 export interface CreateSandboxRequest {
   /** The same key and payload again answers with the first sandbox. Empty means that each call makes a new one. */
   readonly idempotencyKey: string;
-  /** Unique among the tenant's sandboxes where given: a second create is `SANDBOX_EXISTS` carrying the id. */
+  /** Unique among the tenant's sandboxes if given: a second create is `SANDBOX_EXISTS` carrying the id. */
   readonly name?: string;
   readonly labels: Labels;
   /** `name` or `name@version` of a template; empty means the provider's default. */
@@ -63,7 +63,7 @@ export interface CreateSandboxRequest {
   readonly network?: NetworkPolicy;
   /** What becomes of it if no caller waits any more when it is made. Absent means kept for its key, or discarded if it has none. */
   readonly ifAbandoned?: "keep" | "discard";
-  /** The session's id on its host, where the caller chose one beforehand. Absent means a fresh one. */
+  /** The session's id on its host, if the caller chose one beforehand. Absent means a fresh one. */
   readonly sessionId?: string;
 }
 
@@ -132,7 +132,7 @@ export interface SandboxConnection {
   readonly url: string;
 }
 
-/** A sandbox that was made, with the way to it where that is known without asking. */
+/** A sandbox that was made, with the way to it if that is known without asking. */
 export interface CreatedSandbox extends Sandbox {
   readonly connection?: SandboxConnection;
 }
@@ -140,7 +140,7 @@ export interface CreatedSandbox extends Sandbox {
 export interface ListSandboxesRequest {
   /** Only sandboxes that carry all of these labels. */
   readonly labels: Labels;
-  /** At most this many; an adapter may answer with fewer and still have more. */
+  /** At most this many; an adapter may return fewer and still have more. */
   readonly pageSize: number;
   /** From the page before; empty is the first page. */
   readonly pageToken: string;
@@ -199,7 +199,7 @@ export type ProcessStatus = "starting" | "running" | "exited";
 
 export interface SandboxProcess {
   readonly processId: string;
-  /** `host:port` where a port is exposed, else empty. */
+  /** `host:port` if a port is exposed, else empty. */
   readonly address: string;
   readonly status: ProcessStatus;
   /** Only of an exited process that ended by itself. */
@@ -238,15 +238,55 @@ export interface ImportedTemplate {
 }
 
 /**
- * The life of sandboxes as an orchestrator sees it: made, ended, paused, and given processes. Tools are executed by other
- * means, on the url that `connectSandbox` answers with.
+ * The life of sandboxes as an orchestrator sees it: made, forked, paused, ended, and given processes. One host and a whole
+ * fleet both do this, so both are adapters. Tools do not go through here: they are executed at the url that `connectSandbox`
+ * returns.
  *
- * Ids are opaque to callers; each adapter routes by the id alone. An id that is not of the adapter's form is
- * `INVALID_ARGUMENT`, one of no sandbox (or of another tenant's) is `SANDBOX_NOT_FOUND`. Failures are `SandboxError`s.
- * An operation that a provider does not have is `UNIMPLEMENTED`.
+ * # Words
+ *
+ * - A _sandbox_ is what a caller holds. Its id is opaque: an adapter routes by the id alone, and only it reads the id.
+ * - The _session_ is the sandbox's side on its host; `SandboxSession` is how the host describes it.
+ * - The _tenant_ of a call owns what the call makes. Sandboxes of other tenants do not exist for it.
+ * - A _provider_ is what is behind an adapter. What it can do is asked of it (`capabilities`) and never assumed.
+ *
+ * # Life cycle
+ *
+ *     createSandbox -> creating -> active -> destroying -> (gone)
+ *                                   |  ^        ^
+ *                       pauseSandbox v  | resumeSandbox
+ *                                  paused ------+
+ *
+ * A sandbox ends by `destroySandbox`, which is legal in every state, or when its lifetime is over (`Lifetime`, `OnTimeout`). It
+ * is `failed` if its host cannot bring it back. `forkSandbox` makes further ones from its files, on the same host.
+ *
+ * # Promises
+ *
+ * What changes something takes an idempotency key: the same request under the same key has one effect and one answer, also
+ * if the first answer was lost. The same key with another request is `IDEMPOTENCY_CONFLICT`. A create that fails leaves
+ * nothing behind, or its error says by `admitted: "unknown"` that the outcome is not known; then the same call under the
+ * same key finds out.
+ *
+ * # Example: a sandbox with a process, two forks of it, and their end
+ *
+ *     const call = { signal, tenant: "t1" };
+ *     const made = await control.createSandbox({ idempotencyKey: "k1", name: "web", template: "debian", ...rest }, call);
+ *     const { sandboxId } = made;
+ *     const { url, sessionId } = await control.connectSandbox({ sandboxId }, call); // tools are executed at this url
+ *     await control.launchProcess({ sandboxId, idempotencyKey: "k2", binary: "npm", args: ["start"], ...more }, call);
+ *
+ *     const children = await control.forkSandbox({ sandboxId, idempotencyKey: "k3", snapshotId: "", count: 2, labels }, call);
+ *     // one result for each child: { kind: "forked", sandbox } or { kind: "failed", error }
+ *
+ *     await control.pauseSandbox({ sandboxId, idempotencyKey: "k4", tools: "wait" }, call);
+ *     await control.destroySandbox({ sandboxId, idempotencyKey: "k5" }, call); // the children live on
+ *
+ * # Failures
+ *
+ * They are `SandboxError`s. An id that is not of the adapter's form is `INVALID_ARGUMENT`, one of no sandbox (or of another
+ * tenant's) is `SANDBOX_NOT_FOUND`. What a provider does not have is `UNIMPLEMENTED`.
  */
 export interface SandboxControl {
-  /** Answers when the sandbox can be used. A failed create leaves nothing behind, or says that its outcome is unknown. */
+  /** Returns when the sandbox can be used. */
   createSandbox(request: CreateSandboxRequest, call: ControlCall): Promise<CreatedSandbox>;
   /** A provider that keeps no names refuses one as `INVALID_ARGUMENT`. */
   getSandbox(request: GetSandboxRequest, call: ControlCall): Promise<Sandbox>;
@@ -272,12 +312,12 @@ export interface SandboxControl {
   capabilities(call: ControlCall): Promise<SandboxCapabilities>;
 }
 
-/** The URL of a `host:port` address; one that already has a scheme is answered as it is. */
+/** The URL of a `host:port` address; one that already has a scheme is returned as it is. */
 export function addressToUrl(address: string): string {
   return /^https?:\/\//.test(address) ? address : `http://${address}`;
 }
 
-/** The `host:port` of a URL, with the scheme's port where none is written. */
+/** The `host:port` of a URL, with the scheme's port if none is written. */
 export function urlToAddress(url: string): string {
   const { hostname, port, protocol } = new URL(url);
   const implied = protocol === "https:" ? "443" : "80";

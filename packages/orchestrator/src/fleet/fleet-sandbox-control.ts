@@ -22,8 +22,7 @@ import type {
   Template,
 } from "../control/sandbox-control.ts";
 import type { Store } from "../store/store.ts";
-import { askAll } from "./ask-all.ts";
-import { commonCapabilities } from "./common-capabilities.ts";
+import { askAll, commonCapabilities } from "./ask-all.ts";
 import { type CreateSandboxOptions, SandboxCreator } from "./create/create-sandbox.ts";
 import { createDestroySandbox } from "./destroy-sandbox.ts";
 import { formatFleetId, parseFleetId } from "./fleet-id.ts";

@@ -1,6 +1,6 @@
 import { setting } from "@turnbox/core";
 
-/** What the fleet keeps to. Those about numbers of instances matter only where it launches machines by itself. */
+/** What the fleet keeps to. Those about numbers of instances matter only if it launches machines by itself. */
 export const FLEET_SETTINGS = {
   provisioner: setting.choice({
     env: "TURNBOX_PROVISIONER",

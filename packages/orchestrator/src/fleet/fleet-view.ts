@@ -6,20 +6,20 @@ export type InstanceState = "provisioning" | "ready" | "active" | "draining" | "
 export interface FleetInstance {
   readonly instanceId: string;
   readonly state: InstanceState;
-  /** Why it is being emptied; undefined where it is not. */
+  /** Why it is being emptied; undefined if it is not. */
   readonly drainReason: DrainReason | undefined;
   readonly cordoned: boolean;
   readonly url: string | undefined;
   readonly labels: Readonly<Record<string, string>>;
   readonly image: string;
   readonly launchedAtMs: number;
-  /** `unknown` where the host did not answer the last question. */
+  /** `unknown` if the host did not answer the last question. */
   readonly health: "healthy" | "degraded" | "unhealthy" | "unknown";
   readonly sessionCount: number;
   /** 0 means no limit. */
   readonly maxSessions: number;
   readonly poolAvailableBytes: number;
-  /** What needs attention; empty where nothing does. */
+  /** What needs attention; empty if nothing does. */
   readonly message: string;
 }
 

@@ -69,7 +69,7 @@ export interface Fleet extends AsyncDisposable {
   readonly loop: ControlLoop;
   readonly leadership: Leadership;
   readonly executor: Executor;
-  /** Looks, leads where it can, and acts where it leads, until the signal. */
+  /** Looks, leads if it can, and acts if it leads, until the signal. */
   run(call: { readonly signal: AbortSignal }): Promise<void>;
 }
 

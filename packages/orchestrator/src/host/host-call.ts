@@ -24,7 +24,7 @@ export interface CallHostOptions {
   /** The bearer token for a call. */
   readonly tokenFor: (caller: HostCaller) => Secret;
   readonly link: HostTransport;
-  /** Called where the next call, or the one that failed, is not on the connection of those before. */
+  /** Called if the next call, or the one that failed, is not on the connection of those before. */
   readonly onNewConnection: () => void;
 }
 
@@ -32,7 +32,7 @@ const EPOCH_HEADER = "turnbox-fleet-epoch";
 
 /**
  * Calls a host and makes `SandboxError`s of what goes wrong. A call that was lost with a connection that had worked
- * before is sent once more over a new one, where the error table lets it: it changes nothing, or nothing of it arrived.
+ * before is sent once more over a new one, if the error table lets it: it changes nothing, or nothing of it arrived.
  * Every other repetition is for the holder of the idempotency key.
  */
 export function createCallHost({ url, tokenFor, link, onNewConnection }: CallHostOptions): CallHost {

@@ -3,7 +3,7 @@ import { errnoOf, isNeverSent, type Reason, SandboxError } from "@turnbox/core";
 import { fromConnectError } from "@turnbox/rpc/wire";
 import { ErrorDetailSchema } from "@turnbox/protocol/turnbox/common/v1/error_pb";
 
-/** Codes that the transport uses for a connection that broke, where no host has said anything. */
+/** Codes that the transport uses for a connection that broke, if no host has said anything. */
 const BROKEN: ReadonlySet<Code> = new Set([Code.Unavailable, Code.Aborted, Code.Internal, Code.Unknown, Code.Canceled]);
 
 /** What is a session to the host is a sandbox to callers of the fleet. */
@@ -38,7 +38,7 @@ export function fromHostError(
   return fromConnectError(error);
 }
 
-/** The caller's own reason for leaving, where it has one; the request may have been admitted all the same. */
+/** The caller's own reason for leaving, if it has one; the request may have been admitted all the same. */
 function leftBy(signal: AbortSignal): SandboxError {
   const reason = SandboxError.from(signal.reason);
   if (reason.reason === "INTERNAL") {

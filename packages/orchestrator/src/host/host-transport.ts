@@ -1,6 +1,6 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import type { Clock } from "@turnbox/core";
-import { createLineTransport, Http2Lines, type Http2Times } from "@turnbox/rpc/client";
+import { createHttp2Transport, ConnectionManager, type ConnectionTimes } from "@turnbox/rpc/client";
 
 /** One HTTP/2 connection to a host at a time. */
 export interface HostTransport extends Disposable {
@@ -12,7 +12,7 @@ export interface HostTransport extends Disposable {
 export interface HostTransportOptions {
   /** Around every call, outermost first. */
   readonly interceptors?: readonly Interceptor[];
-  readonly times?: Http2Times;
+  readonly times?: ConnectionTimes;
   readonly clock?: Clock;
 }
 
@@ -20,7 +20,7 @@ export interface HostTransportOptions {
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
 /** The last two are less than any deadline of a call, so that a call on a dead connection has time left for another one. */
-export const HOST_TRANSPORT_TIMES: Http2Times = {
+export const HOST_TRANSPORT_TIMES: ConnectionTimes = {
   connectTimeoutMs: 5000,
   pingIntervalMs: 5000,
   pingTimeoutMs: 3000,
@@ -31,15 +31,15 @@ export const HOST_TRANSPORT_TIMES: Http2Times = {
  * fails: the error of that one has no listener then, and ends the process.
  */
 export function createHostTransport(url: string, options: HostTransportOptions = {}): HostTransport {
-  const lines = new Http2Lines(url, options.times ?? HOST_TRANSPORT_TIMES, options.clock);
+  const connections = new ConnectionManager(url, options.times ?? HOST_TRANSPORT_TIMES, options.clock);
   return {
-    transport: createLineTransport(lines, {
+    transport: createHttp2Transport(connections, {
       interceptors: options.interceptors ?? [],
       readMaxBytes: MAX_ANSWER_BYTES,
     }),
-    connection: () => lines.connection(),
+    connection: () => connections.connection(),
     [Symbol.dispose]: () => {
-      lines[Symbol.dispose]();
+      connections[Symbol.dispose]();
     },
   };
 }

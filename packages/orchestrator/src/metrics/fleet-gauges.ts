@@ -4,7 +4,7 @@ import type { FleetMetrics } from "./fleet-metrics.ts";
 export interface FleetGauges {
   readonly fleet: Pick<FleetView, "instances">;
   readonly waitingCreates: (call: { readonly signal: AbortSignal }) => Promise<number>;
-  /** The epoch of the lease that this replica holds; undefined where it holds none. */
+  /** The epoch of the lease that this replica holds; undefined if it holds none. */
   readonly epoch: () => number | undefined;
 }
 

@@ -16,7 +16,7 @@ async function until(provisioner: Provisioner, instanceId: string, state: Machin
   }
 }
 
-/** Sees to it that `i-1` runs: it is launched where machines can be made, and is there from the start where not. */
+/** Sees to it that `i-1` runs: it is launched if machines can be made, and is there from the start if not. */
 async function obtain(provisioner: Provisioner): Promise<void> {
   if (provisioner.capabilities.launch === "supported") {
     await provisioner.launch({ instanceId: "i-1", tags: TAGS }, CALL);
@@ -25,7 +25,7 @@ async function obtain(provisioner: Provisioner): Promise<void> {
 }
 
 /**
- * The contract of `Provisioner`. `create` answers with one that has no machines, or, where it can make none, with the
+ * The contract of `Provisioner`. `create` returns one that has no machines, or, if it can make none, with the
  * one machine `i-1` of the fleet `f1`; the suite disposes of it.
  */
 export function provisionerSuite(name: string, create: () => Promise<Provisioner>): void {

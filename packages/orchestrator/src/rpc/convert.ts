@@ -1,22 +1,35 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { parseEnum, parseKey, parseLabels, parseResources, parseSize, parseVariables } from "@turnbox/core";
+import {
+  invalidArgument,
+  parseEnum,
+  parseKey,
+  parseLabels,
+  parseResources,
+  parseSize,
+  parseVariables,
+} from "@turnbox/core";
 import { type Capabilities, CapabilitiesSchema } from "@turnbox/protocol/turnbox/common/v1/capability_pb";
 import {
   type CreateSandboxRequest as WireCreateRequest,
+  type ForkSandboxRequest as WireForkRequest,
+  type ForkSandboxResult as WireForkResult,
+  ForkSandboxResultSchema,
   type Sandbox as WireSandbox,
   SandboxSchema,
 } from "@turnbox/protocol/turnbox/control/v1/sandbox_control_pb";
 import { type Template as WireTemplate, TemplateSchema } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import type { NetworkPolicy as WireNetworkPolicy } from "@turnbox/protocol/turnbox/host/v1/network_pb";
 import {
+  OnTimeout as WireOnTimeout,
   type Session,
   SessionSchema,
   SessionState,
-  OnTimeout as WireOnTimeout,
 } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import type {
   CreateSandboxRequest,
+  ForkResult,
+  ForkSandboxRequest,
   NetworkPolicy,
   OnTimeout,
   Sandbox,
@@ -126,4 +139,30 @@ export function toWireTemplate({ createdAtMs, sizeBytes, ...template }: Template
     createdAt: timestampFromMs(createdAtMs),
     sizeBytes: BigInt(sizeBytes),
   });
+}
+
+const MAX_CHILDREN = 100;
+const MAX_SNAPSHOT_ID_BYTES = 128;
+
+/** The request in the domain's words; each field that breaks its rule is named. */
+export function fromForkRequest(request: WireForkRequest): ForkSandboxRequest {
+  if (request.count > MAX_CHILDREN) throw invalidArgument("count", `must be at most ${String(MAX_CHILDREN)}`);
+  if (Buffer.byteLength(request.snapshotId) > MAX_SNAPSHOT_ID_BYTES)
+    throw invalidArgument("snapshot_id", "is longer than any id of a snapshot");
+  return {
+    sandboxId: request.sandboxId,
+    idempotencyKey: parseKey("idempotency_key", request.idempotencyKey),
+    snapshotId: request.snapshotId,
+    count: request.count === 0 ? 1 : request.count,
+    labels: parseLabels("labels", request.labels),
+  };
+}
+
+export function toWireForkResult(result: ForkResult): WireForkResult {
+  return create(
+    ForkSandboxResultSchema,
+    result.kind === "forked"
+      ? { result: { case: "sandbox", value: toWireSandbox(result.sandbox) } }
+      : { result: { case: "reason", value: result.error.reason }, message: result.error.message },
+  );
 }

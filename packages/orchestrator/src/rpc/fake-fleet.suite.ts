@@ -5,7 +5,7 @@ import type { DrainRequest, FleetChange, FleetInstance, FleetOperations, FleetVi
 export interface FakeFleet extends FleetView, FleetOperations {
   waitingCreates: number;
   readonly asked: { readonly drains: DrainRequest[]; readonly images: string[] };
-  /** Tells everybody who listens. */
+  /** Sends it to all listeners. */
   tell(change: FleetChange): void;
   readonly listeners: number;
 }

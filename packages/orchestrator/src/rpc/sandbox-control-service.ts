@@ -20,8 +20,14 @@ import type {
 import type { ImportTemplateHeader } from "@turnbox/protocol/turnbox/host/v1/host_pb";
 import { ToolsPolicy } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import type { ControlCall, SandboxConnection, SandboxControl } from "../control/sandbox-control.ts";
-import { fromCreateRequest, toWireCapabilities, toWireSandbox, toWireTemplate } from "./convert.ts";
-import { fromForkRequest, toWireForkResult } from "./fork.ts";
+import {
+  fromCreateRequest,
+  fromForkRequest,
+  toWireCapabilities,
+  toWireForkResult,
+  toWireSandbox,
+  toWireTemplate,
+} from "./convert.ts";
 import { defaultGrant, grantedTime, grantedVerbs } from "./grant.ts";
 import { fromLaunchRequest, MAX_SIGNAL, toWireProcess } from "./process.ts";
 import { parsePage, parsePositiveMs } from "./validate.ts";
@@ -39,7 +45,7 @@ const TOOLS: ReadonlyMap<number, "wait" | "refuse" | "kill"> = new Map([
   [ToolsPolicy.KILL, "kill"],
 ]);
 
-/** Whoever speaks for all tenants works, where one is needed, for the default one. */
+/** A caller that speaks for all tenants acts, if one is needed, for the default one. */
 function callOf(context: HandlerContext): ControlCall {
   const { tenant } = principalOf(context);
   const timeoutMs = context.timeoutMs();
@@ -59,7 +65,7 @@ export function createSandboxControlService(options: SandboxControlServiceOption
 
 /** From the create to the destroy of a sandbox, and the way to it. */
 function lifeMethods({ control, signer }: SandboxControlServiceOptions): Methods {
-  /** What a caller reaches a sandbox with: a token for it alone, unless told otherwise for an hour and all its own rights. */
+  /** What a caller reaches a sandbox with: a token for it alone, by default for an hour and with all rights of the caller. */
   const grantAccess = (
     { url, sessionId, sandboxId }: SandboxConnection,
     context: HandlerContext,

@@ -63,7 +63,7 @@ export async function* watchFleet(
   }
 }
 
-/** What is received within the time, or that nothing was: also where the signal aborts first. */
+/** What is received within the time, or that nothing was: also if the signal aborts first. */
 async function firstOf<T>(next: Promise<T>, clock: Clock, signal: AbortSignal): Promise<T | "silence"> {
   const received = new AbortController();
   const silence = clock.sleep(KEEPALIVE_MS, { signal: AbortSignal.any([signal, received.signal]) }).then(

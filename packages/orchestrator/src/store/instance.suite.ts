@@ -13,7 +13,7 @@ const row = (instanceId: string, changes: Partial<InstanceRow> = {}): InstanceRo
   image: "image-1",
   drain: undefined,
   goal: "running",
-  everAnswered: "yes",
+  hasAnswered: true,
   version: 0,
   ...changes,
 });

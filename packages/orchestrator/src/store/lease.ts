@@ -17,7 +17,7 @@ export const NEVER_LEASED: LeaseState = { epoch: 0, holder: undefined, ttlMs: 0,
 const isHeld = (state: LeaseState, nowMs: number): boolean =>
   state.holder !== undefined && nowMs < state.expiresAtMs && state.expiresAtMs <= nowMs + 2 * state.ttlMs;
 
-/** The state after the request, or undefined where another holder has the lease. */
+/** The state after the request, or undefined if another holder has the lease. */
 export function grantLease(state: LeaseState, request: LeaseRequest, nowMs: number): LeaseState | undefined {
   const held = isHeld(state, nowMs);
   if (held && state.holder !== request.holder) return undefined;

@@ -4,7 +4,7 @@ import type { DrainPlan, InstanceRow, SandboxRow } from "./store.ts";
 
 type Value = string | number | bigint | Uint8Array | null;
 
-/** A row of a table, by its columns. Some drivers tell large numbers as text. */
+/** A row of a table, by its columns. Some drivers return large numbers as text. */
 export type Row = Readonly<Record<string, Value>>;
 
 const textOf = (value: Value | undefined): string | undefined =>
@@ -28,7 +28,7 @@ export const toInstance = (row: Row): InstanceRow => ({
   image: String(row["image"]),
   drain: drainOf(textOf(row["drain"])),
   goal: String(row["goal"]) as InstanceRow["goal"],
-  everAnswered: row["ever_answered"] === "no" ? "no" : "yes",
+  hasAnswered: row["ever_answered"] !== "no",
   version: Number(row["version"]),
 });
 

@@ -19,13 +19,13 @@ export interface InstanceRow {
   readonly admission: "open" | "cordoned";
   readonly labels: Readonly<Record<string, string>>;
   readonly createdAtMs: number;
-  /** What it was launched from; empty where its maker knows no images. */
+  /** What it was launched from; empty if its maker knows no images. */
   readonly image: string;
   readonly drain: DrainPlan | undefined;
   /** What the fleet wants of its machine. `stopped` holds until first use, `terminated` is final. */
   readonly goal: "running" | "stopped" | "terminated";
   /** Whether its host has answered at any time: one that has may hold sandboxes, however silent it is now. */
-  readonly everAnswered: "yes" | "no";
+  readonly hasAnswered: boolean;
   /** 0 in a row that was never put; each put raises it. */
   readonly version: number;
 }
@@ -42,7 +42,7 @@ export interface LeaseRequest {
   readonly ttlMs: number;
 }
 
-/** A write by the holder of a lease is refused as `EPOCH_STALE` where a later lease has been given. */
+/** A write by the holder of a lease is refused as `EPOCH_STALE` if a later lease has been given. */
 export interface FencedCall extends StoreCall {
   /** Absent in what an operator asks for, through whichever replica. */
   readonly epoch?: number;
@@ -102,7 +102,7 @@ export interface CreateFinish {
   readonly instanceId: string;
   /** Absent if the create has none. */
   readonly key?: IdempotencyRef;
-  /** What later calls under the same key are answered with. */
+  /** What later calls under the same key return. */
   readonly result: string;
 }
 
@@ -128,14 +128,14 @@ export interface IdempotencyFinish extends IdempotencyRef {
 export interface IdempotencyBegin extends IdempotencyRef {
   /** Of everything in the request but the key. */
   readonly payloadHash: string;
-  /** What the work needs to be taken up again by somebody else after a crash. */
+  /** What the work needs to be taken up again by another call after a crash. */
   readonly plan: string;
   readonly nowMs: number;
 }
 
 /**
  * - `begun`: the key is new; the plan is on record and the work is the caller's.
- * - `pending`: somebody began under this key and did not finish; the plan is theirs.
+ * - `pending`: another call began under this key and did not finish; the plan is that call's.
  * - `done`: the answer of the first time.
  * - `conflict`: the key was used with another payload.
  */
@@ -164,9 +164,50 @@ export interface SandboxNameQuery {
 export const IDEMPOTENCY_RETENTION_MS = 24 * 60 * 60 * 1000;
 
 /**
- * The fleet's index. Hosts' session lists are the truth about sandboxes; the store knows names, keys and what was begun.
+ * What a fleet has to remember: which sandbox is on which instance, under which name and key, what it wants of each
+ * instance, and which replica leads. Hosts' own lists are the truth about sandboxes; what is here is the index to them.
  *
- * Every operation is one transaction that is durable when it answers. Each may be repeated: done twice is done once.
+ * # Words
+ *
+ * - A _replica_ is one orchestrator process; several may share a store.
+ * - A _row_ is what is known about one sandbox or one instance. The row of a sandbox is `creating` until a host has made it.
+ * - A _key_ is the idempotency key of a request. It belongs to a tenant and a method, and is kept for 24 hours.
+ * - A _plan_ is stored with a key when its work begins, so that another call can go on with the same work.
+ * - The _lease_ is the right to run the control loop; its _epoch_ is a number that grows with each lease and fences writes.
+ * - To _withdraw_ a create is to take its row and its key back.
+ *
+ * # Life cycle
+ *
+ * A create is `beginCreate`, then the call of the host, then `finishCreate`: two round trips. `placeSandbox` is a third one,
+ * if no slot was free at the beginning or the host refused. `withdrawSandbox` ends a create that failed, `deleteSandbox` a
+ * sandbox. An instance lives from its first `putInstance` to `deleteInstance`, which takes its sandboxes along.
+ *
+ * # Promises
+ *
+ * Every operation is one transaction. It is durable when it returns, except for `finishCreate`, which says so. Each may be
+ * repeated: done twice it returns as if done once. A write under a lease is refused as `EPOCH_STALE` once a later lease was
+ * given. Rows of instances have a version, and a write of an older version changes nothing. Time is that of the store: of
+ * the database server, or of the one process that has the file.
+ *
+ * # Example: a create, the loss of its answer, and the same call again
+ *
+ *     const row = { sessionId: "s1", tenant: "t", name: "web", instanceId: "i-1", phase: "creating", ...rest };
+ *     const ref = { tenant: "t", method: "CreateSandbox", key: "k1" };
+ *     const key = { ...ref, payloadHash: "4f2a", nowMs };
+ *     await store.beginCreate({ row, key }, call); // { kind: "reserved" }
+ *     // ... the host i-1 makes s1, and the replica dies before it can say so ...
+ *
+ *     // Another replica gets the same request. It asks the host that the row names, which makes nothing new.
+ *     await store.beginCreate({ row: { ...row, sessionId: "s2" }, key }, call); // { kind: "resumed", row: <s1 on i-1> }
+ *     await store.finishCreate({ sessionId: "s1", instanceId: "i-1", key: ref, result }, call); // "finished"
+ *
+ *     // From now on the key has a result.
+ *     await store.beginCreate({ row, key }, call); // { kind: "done", result }
+ *
+ * # Failures
+ *
+ * They are `SandboxError`s: `STORE_UNAVAILABLE` if the database does not answer within the adapter's patience,
+ * `EPOCH_STALE`, `SHUTTING_DOWN` after disposal.
  */
 export interface Store extends AsyncDisposable {
   /** Takes or renews the lease. Undefined while another holder has it. Time is that of the store, not of the caller. */
@@ -178,7 +219,7 @@ export interface Store extends AsyncDisposable {
   /** Creates that wait for room, in all replicas. */
   waitingCreates(call: StoreCall): Promise<number>;
 
-  /** Puts the row where the stored one still has its version: else somebody else has changed it, and nothing happens. */
+  /** Puts the row if the stored one still has its version: otherwise another writer has changed it, and nothing happens. */
   putInstance(row: InstanceRow, call: FencedCall): Promise<"put" | "changed">;
   listInstances(call: StoreCall): Promise<readonly InstanceRow[]>;
   /** The instance is gone, and with it the sandboxes that it held: they leave the index, and their names are free. */
@@ -223,6 +264,6 @@ export interface Store extends AsyncDisposable {
   finishIdempotent(finish: IdempotencyFinish, result: string, call: StoreCall): Promise<"finished" | "changed">;
   /** Nothing came of it: the key is free again. A finished key stays. */
   abandonIdempotent(ref: IdempotencyRef, call: StoreCall): Promise<void>;
-  /** Drops keys that are older than the retention; answers how many. */
+  /** Drops keys that are older than the retention; returns how many. */
   expireIdempotent(nowMs: number, call: StoreCall): Promise<number>;
 }

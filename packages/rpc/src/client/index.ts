@@ -1,2 +1,2 @@
-export { Http2Lines, type Http2Times } from "./http2-lines.ts";
-export { createLineTransport, type LineTransportOptions } from "./line-transport.ts";
+export { ConnectionManager, type ConnectionTimes } from "./connection-manager.ts";
+export { createHttp2Transport, type Http2TransportOptions } from "./transport.ts";

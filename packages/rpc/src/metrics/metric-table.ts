@@ -1,7 +1,7 @@
 /** A metric as it is declared: the only place that knows its name, meaning and labels. */
 export interface MetricSpec {
   readonly kind: "counter" | "gauge" | "histogram";
-  /** Ends with its unit: `_seconds`, `_bytes`; with `_total` where it counts. */
+  /** Ends with its unit: `_seconds`, `_bytes`; with `_total` if it counts. */
   readonly name: string;
   readonly help: string;
   /** Each has few values, all known beforehand: no ids, no names that users choose. */

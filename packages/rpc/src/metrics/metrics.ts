@@ -96,7 +96,7 @@ export function createMetrics<const Table extends MetricTable>(
 }
 
 /**
- * Puts off what is told until the turn of the loop is over: whoever tells it is about to answer a call, which is written before
+ * Puts off what is recorded until the turn of the loop is over: the recorder is about to answer a call, which is written before
  * that.
  */
 function createLater(): { later(work: () => unknown): void; now(): void } {

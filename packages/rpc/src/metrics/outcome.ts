@@ -7,7 +7,7 @@ export interface Measured {
   readonly seconds: number;
 }
 
-/** Does the work and tells how it ended and how long it took, whether it succeeds or throws. */
+/** Does the work and reports how it ended and how long it took, whether it succeeds or throws. */
 export async function measure<T>(clock: Clock, work: () => Promise<T>, tell: (measured: Measured) => void): Promise<T> {
   const startedMs = clock.monotonicMs();
   const ended = (outcome: string): void => {

@@ -3,7 +3,7 @@ import type { Clock } from "@turnbox/core";
 import { CALL_BUCKETS_SECONDS, type MetricTable } from "./metric-table.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** What every service tells about its calls. */
+/** What every service records about its calls. */
 export const RPC_METRICS = {
   rpcRequests: {
     kind: "counter",
@@ -28,7 +28,7 @@ export const RPC_METRICS = {
 
 /** Told of each call of a server. */
 export interface RpcMeter {
-  /** A call has reached its handler; the answer is told its code when it has ended. */
+  /** A call has reached its handler; the returned function takes its code when it has ended. */
   begin(method: DescMethod): (code: string) => void;
   /** A call was turned away on the strength of its headers. */
   refuse(method: DescMethod, code: string): void;

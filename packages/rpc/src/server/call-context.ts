@@ -12,7 +12,7 @@ interface WithValues {
   readonly values: ContextValues;
 }
 
-/** Who calls. Every method but the public ones has somebody. */
+/** Who calls. Every method but the public ones has a caller. */
 export function principalOf({ values }: WithValues): Principal {
   const principal = values.get(principalKey);
   if (principal === undefined) throw new SandboxError("UNAUTHENTICATED", "nobody is known to be calling");

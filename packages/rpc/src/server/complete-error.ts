@@ -52,7 +52,7 @@ function completeTrailer(
   };
 }
 
-/** The error with its detail, or undefined where it has one. */
+/** The error with its detail, or undefined if it has one. */
 function completed(error: ConnectError, header: Headers | undefined): ConnectError | undefined {
   if (error.findDetails(ErrorDetailSchema).length > 0) return undefined;
   return toFailure(error, header?.get(REQUEST_ID_HEADER) ?? "").answer;

@@ -8,11 +8,11 @@ export interface ConnectionLimits {
 }
 
 /**
- * The open connections of a server. A connection is unproven until its first request has arrived; where there are too many
- * of those, the oldest is closed, so that peers that open connections and say nothing keep nobody else out.
+ * The open connections of a server. A connection is unproven until its first request has arrived; if there are too many
+ * of those, the oldest is closed, so that peers that open connections and say nothing keep no other peers out.
  */
 export interface ConnectionTable {
-  /** False where the connection is refused; it is closed then. */
+  /** False if the connection is refused; it is closed then. */
   add(socket: Socket): boolean;
   prove(socket: Socket): void;
   /** Closes every connection on which no request has arrived. */

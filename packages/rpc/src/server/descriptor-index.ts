@@ -10,7 +10,7 @@ export interface DescriptorIndex {
   fileByName(name: string): readonly Uint8Array[] | undefined;
   fileBySymbol(symbol: string): readonly Uint8Array[] | undefined;
   fileByExtension(typeName: string, number: number): readonly Uint8Array[] | undefined;
-  /** Undefined where there is no such message type. */
+  /** Undefined if there is no such message type. */
   extensionNumbers(typeName: string): readonly number[] | undefined;
 }
 

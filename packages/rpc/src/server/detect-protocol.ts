@@ -7,7 +7,7 @@ export type HttpVersion = "http1" | "http2";
 const HTTP2_PREFACE = Buffer.from("PRI");
 
 /**
- * Looks at the first bytes of a connection and leaves them there. Resolves to undefined where the connection ends or
+ * Looks at the first bytes of a connection and leaves them there. Resolves to undefined if the connection ends or
  * stays silent for too long; a silent one is closed. The socket is paused afterwards.
  */
 export async function detectProtocol(socket: Socket, timeoutMs: number): Promise<HttpVersion | undefined> {

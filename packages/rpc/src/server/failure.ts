@@ -26,7 +26,7 @@ export function toRefusal(thrown: unknown): unknown {
 /** How the protocol layer begins what it says of a message that does not decode. */
 const UNDECODED = "parse binary: ";
 
-/** Codes that say no more than that something broke; their messages may tell what is nobody's business. */
+/** Codes that say no more than that something broke; their messages may reveal what callers must not know. */
 const OPAQUE: ReadonlySet<Code> = new Set([Code.Internal, Code.Unknown, Code.DataLoss]);
 
 /**

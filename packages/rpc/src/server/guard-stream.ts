@@ -6,14 +6,14 @@ export interface StreamGuard {
 }
 
 /**
- * A stream that ends with its signal even where its reader never asks again (a reader that went away in the middle of a
- * write does not), and that tells when its source has really ended. The reader of an aborted stream gets the reason.
+ * A stream that ends with its signal even if its reader never asks again (a reader that went away in the middle of a
+ * write does not), and that says when its source has really ended. The reader of an aborted stream gets the reason.
  */
 export function guardStream<T>(source: AsyncIterable<T>, { signal, onEnd }: StreamGuard): AsyncIterable<T> {
   const iterator = source[Symbol.asyncIterator]();
   let rejectPending: ((reason: unknown) => void) | undefined;
   let ended = false;
-  /** Whether the source ended by itself, which is what its reader is told then, whatever the signal does later. */
+  /** Whether the source ended by itself, which is what its reader gets then, whatever the signal does later. */
   let exhausted = false;
 
   const end = (): void => {
@@ -26,7 +26,7 @@ export function guardStream<T>(source: AsyncIterable<T>, { signal, onEnd }: Stre
     try {
       await iterator.return?.();
     } catch {
-      // The source failed while it was being ended; nobody waits for it any more.
+      // The source failed while it was being ended; nothing waits for it any more.
     } finally {
       end();
     }

@@ -25,7 +25,7 @@ export function createHealthBoard(): HealthBoard {
   };
 
   /**
-   * Each status as it is found; changes that cancel out before the reader asks are not told. A server that begins to close
+   * Each status as it is found; changes that cancel out before the reader asks are not reported. A server that begins to close
    * serves no more: that is the last word.
    */
   async function* watch(

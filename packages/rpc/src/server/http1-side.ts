@@ -8,7 +8,7 @@ export interface ProtocolSide {
   accept(socket: Socket): void;
   /** Closes each of its connections as soon as no call is under way on it; begun requests do not count. */
   drain(): void;
-  /** Stops its timers. Its connections are closed by whoever owns them. */
+  /** Stops its timers. Its connections are closed by their owner. */
   dispose(): void;
 }
 

@@ -6,7 +6,7 @@ import { SessionService } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import { ToolService } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import { SandboxError, systemClock } from "@turnbox/core";
 import { createTestAccess } from "@turnbox/core/testing";
-import { Http2Lines } from "../client/http2-lines.ts";
+import { ConnectionManager } from "../client/connection-manager.ts";
 import { createAdmission, DEFAULT_ADMISSION_LIMITS } from "./admission/admission.ts";
 import { createHealthBoard } from "./health.ts";
 import { type ListenOptions, listen } from "./listen.ts";
@@ -68,7 +68,7 @@ export async function startServer({ rpc = {}, metrics, ...changes }: Changes = {
   ): Transport => create({ baseUrl: server.url, interceptors });
   // Not the library's own, in which a connection that it closes and that the server closes at that moment is an error of
   // the whole process.
-  const lines = () => ({ sessionManager: new Http2Lines(server.url, TIMES) });
+  const connections = () => ({ sessionManager: new ConnectionManager(server.url, TIMES) });
   return {
     server,
     seen,
@@ -76,8 +76,8 @@ export async function startServer({ rpc = {}, metrics, ...changes }: Changes = {
     connectHttp1: withSession((options) =>
       createConnectTransport({ ...options, httpVersion: "1.1", useBinaryFormat: false }),
     ),
-    connectHttp2: withSession((options) => createConnectTransport({ ...options, httpVersion: "2", ...lines() })),
-    grpc: withSession((options) => createGrpcTransport({ ...options, ...lines() })),
+    connectHttp2: withSession((options) => createConnectTransport({ ...options, httpVersion: "2", ...connections() })),
+    grpc: withSession((options) => createGrpcTransport({ ...options, ...connections() })),
     [Symbol.asyncDispose]: async () => {
       await server.close({ drainMs: 0 });
     },

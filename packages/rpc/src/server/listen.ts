@@ -3,12 +3,11 @@ import { type AddressInfo, createServer as createNetServer, isIPv6, type Server,
 import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import { hasErrno, SandboxError } from "@turnbox/core";
 import { assertBindPolicy } from "./bind-policy.ts";
-import { countCalls } from "./count-calls.ts";
+import { countCalls, type HttpHandler } from "./http-handler.ts";
 import { type ConnectionTable, createConnectionTable } from "./connection-table.ts";
 import { detectProtocol } from "./detect-protocol.ts";
 import { createHttp1Side, type ProtocolSide } from "./http1-side.ts";
 import { createHttp2Side } from "./http2-side.ts";
-import type { HttpHandler } from "./http-handler.ts";
 import { DEFAULT_LISTEN_LIMITS, type ListenLimits } from "./listen-limits.ts";
 
 export interface TlsMaterial {
@@ -16,7 +15,7 @@ export interface TlsMaterial {
   readonly certificate: string | Buffer;
   /** PEM. */
   readonly privateKey: string | Buffer;
-  /** PEM. Where given, callers must present a certificate that it signed. */
+  /** PEM. If given, callers must present a certificate that it signed. */
   readonly clientAuthority?: string | Buffer;
 }
 
@@ -56,7 +55,7 @@ const FAREWELL_MS = 200;
 
 /**
  * Serves HTTP/1.1 and HTTP/2 on one port. Without TLS the first bytes of a connection decide, with TLS its ALPN. Throws
- * `CONFIG_INVALID` for an address that is not loopback without TLS and keys, and `PORT_IN_USE` where the port is taken.
+ * `CONFIG_INVALID` for an address that is not loopback without TLS and keys, and `PORT_IN_USE` if the port is taken.
  */
 export async function listen(options: ListenOptions): Promise<ListeningServer> {
   const { host, port, tls, keys, drainMs: ownDrainMs = DEFAULT_DRAIN_MS } = options;

@@ -27,7 +27,7 @@ const OVER: IteratorResult<Uint8Array> = { done: true, value: undefined };
 /**
  * The body of a request as it comes, no faster than it is asked for. Gives up on one that comes too slowly, or whose sender
  * is gone. The source itself is left alone then: ending it would tear the connection down before the answer is written, and
- * whoever writes that sees to the rest.
+ * its writer does the rest.
  *
  * It is disposed of when the call is over. Its reader may have stopped without a word (the protocol layer does, at a message that does
  * not decode), and what it listens to lives as long as the server. One that still reads gets a failure, and not the end of the body.
@@ -42,7 +42,7 @@ export function readBody(source: Readable, guard: BodyGuard): AsyncIterable<Uint
   };
 }
 
-/** Most bodies are there when they are asked for, so nothing is set up before somebody has to wait. */
+/** Most bodies are there when they are asked for, so nothing is set up before a reader has to wait. */
 class BodyReader implements AsyncIterator<Uint8Array>, Disposable {
   readonly #source: Readable;
   readonly #signals: readonly AbortSignal[];
@@ -50,7 +50,7 @@ class BodyReader implements AsyncIterator<Uint8Array>, Disposable {
   readonly #deadlineMs: number | undefined;
   #asked: Asked | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #listens: "yes" | "no" = "no";
+  #isListening = false;
   #call: "under way" | "over" = "under way";
 
   constructor(source: Readable, { idleMs, wholeMs, signals }: BodyGuard) {
@@ -87,7 +87,7 @@ class BodyReader implements AsyncIterator<Uint8Array>, Disposable {
     this.#stopListening();
   }
 
-  /** Answers who asked, where there is something to say. */
+  /** Answers who asked, if there is something to say. */
   readonly #tell = (): void => {
     if (this.#asked === undefined) return;
     const aborted = this.#signals.find((signal) => signal.aborted);
@@ -121,8 +121,8 @@ class BodyReader implements AsyncIterator<Uint8Array>, Disposable {
         Math.max(0, waitMs),
       );
     }
-    if (this.#listens === "yes") return;
-    this.#listens = "yes";
+    if (this.#isListening) return;
+    this.#isListening = true;
     for (const event of NEWS) this.#source.on(event, this.#tell);
     for (const signal of this.#signals) signal.addEventListener("abort", this.#tell, { once: true });
   }
@@ -142,8 +142,8 @@ class BodyReader implements AsyncIterator<Uint8Array>, Disposable {
   }
 
   #stopListening(): void {
-    if (this.#listens === "no") return;
-    this.#listens = "no";
+    if (!this.#isListening) return;
+    this.#isListening = false;
     for (const event of NEWS) this.#source.off(event, this.#tell);
     for (const signal of this.#signals) signal.removeEventListener("abort", this.#tell);
   }

@@ -87,7 +87,7 @@ function refusal(errorCode: Code, errorMessage: string) {
 
 /**
  * A stream that also ends, as if by itself, when the signal aborts. Its source is left as it is then: a read may be under
- * way, which nobody waits for, and whoever owns the source ends it. A reader that stops early ends the source as usual.
+ * way, which is not waited for, and the owner of the source ends it. A reader that stops early ends the source as usual.
  */
 async function* endWith<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
   const iterator = source[Symbol.asyncIterator]();

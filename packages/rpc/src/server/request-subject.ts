@@ -34,7 +34,7 @@ function subjectOf(ids: readonly unknown[]): RequestSubject {
   return sessionId === undefined || found.some((id) => id !== sessionId) ? {} : { sessionId };
 }
 
-/** The field at the top of a request that alone can name its session; undefined where there is more to look at. */
+/** The field at the top of a request that alone can name its session; undefined if there is more to look at. */
 function onlyField(paths: readonly FieldPath[]): DescField | undefined {
   const [[outer, inner] = [], ...others] = paths;
   return inner === undefined && others.length === 0 && outer?.oneof === undefined ? outer : undefined;

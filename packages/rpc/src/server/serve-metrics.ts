@@ -13,7 +13,7 @@ const PATH = "/metrics";
 const FACTS: MethodFacts = { verb: "read", lane: "normal", scope: "host" };
 
 /**
- * `GET /metrics` in front of a handler, for whoever holds a token that may read the host: the home's, or the fleet's own.
+ * `GET /metrics` in front of a handler, for callers with a token that may read the host: the home's, or the fleet's own.
  * Numbers of all tenants are in it, so there is no way in without one.
  */
 export function serveMetrics(inner: HttpHandler, { verifier, render }: MetricsRoute): HttpHandler {

@@ -15,7 +15,7 @@ const LEFT = new ConnectError("the caller has left", Code.Canceled);
 /** The longest timer of Node; what is longer would fire at once. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** The request in Connect's form, or undefined where its Host header or path make no URL. */
+/** The request in Connect's form, or undefined if its Host header or path make no URL. */
 export function toRequestHead(request: HttpRequest, response: HttpResponse): RequestHead | undefined {
   try {
     const head =

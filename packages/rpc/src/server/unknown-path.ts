@@ -5,7 +5,7 @@ import { toFailure } from "./failure.ts";
 import type { HttpHandler } from "./http-handler.ts";
 import { REQUEST_ID_HEADER, requestIdFrom } from "./request-id.ts";
 
-/** Says `UNIMPLEMENTED` to whoever asks for a method that is not served, in the words of the protocol they speak. */
+/** Answers calls of methods that are not served with `UNIMPLEMENTED`, in the form of their protocol. */
 export const answerUnknownPath: HttpHandler = (request, response) => {
   const requestId = requestIdFrom(String(request.headers[REQUEST_ID_HEADER] ?? ""));
   const { answer } = toFailure(new SandboxError("UNIMPLEMENTED", "there is no such method"), requestId);

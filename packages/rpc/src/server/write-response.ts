@@ -95,7 +95,7 @@ function isWhole(piece: Uint8Array, { header, trailer }: UniversalServerResponse
   return header?.get("content-length") === String(piece.length);
 }
 
-/** Answers whether there is room for more. Over HTTP/1.1 a corked answer that is full does not say when it is empty again. */
+/** Returns whether there is room for more. Over HTTP/1.1 a corked answer that is full does not say when it is empty again. */
 function writePiece(target: Target, piece: Uint8Array, forms: WireForms | undefined): boolean {
   const parts = forms?.replace(piece) ?? [piece];
   const stream = parts.length > 1 ? http2StreamOf(target) : undefined;
@@ -111,12 +111,12 @@ function http2StreamOf(target: Target): ServerHttp2Stream | undefined {
   return "stream" in target ? target.stream : undefined;
 }
 
-/** Whether nobody is there any more to write to. */
+/** Whether the reader has gone. */
 export function isGone(response: HttpResponse): boolean {
   return "stream" in response ? response.stream.destroyed || response.stream.closed : response.destroyed;
 }
 
-/** Resolves when there is room again, or nobody to write to. */
+/** Resolves when there is room again, or the reader has gone. */
 async function drained(response: HttpResponse, stalledReaderMs: number): Promise<void> {
   if (isGone(response)) return;
   await new Promise<void>((resolve) => {
@@ -141,7 +141,7 @@ function cut(response: HttpResponse): void {
 /** How long the rest of a request that is already answered is read and thrown away, so that the answer gets through. */
 const LINGER_MS = 1000;
 
-/** An answer to half a request over HTTP/1.1 ends the connection: nobody wants the other half. */
+/** An answer to half a request over HTTP/1.1 ends the connection: the other half is not read. */
 function refuseRestOfBody(request: HttpRequest, response: HttpResponse): void {
   if (!("stream" in response) && !request.complete) response.setHeader("connection", "close");
 }

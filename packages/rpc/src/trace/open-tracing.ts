@@ -16,8 +16,8 @@ export function wantsTraces(env: TracingOptions["env"]): boolean {
 const loadKit = () => import("./otel-tracing.ts");
 
 /**
- * Traces where the environment asks for them; the SDK is loaded then and not before. Whoever bundles this may leave the
- * SDK out: that it is missing is a problem to tell of, and the program goes on without traces.
+ * Traces if the environment asks for them; the SDK is loaded then and not before. What bundles this may leave the
+ * SDK out: that it is missing is a problem to report, and the program goes on without traces.
  */
 export async function openTracing(options: TracingOptions, load: typeof loadKit = loadKit): Promise<Tracing> {
   if (!wantsTraces(options.env)) return NO_TRACING;

@@ -13,7 +13,7 @@ import { methodFacts } from "../server/method-facts.ts";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 
 /**
- * Spans of streams that are not read to their end yet. A client that stops reading tells nobody, so whoever owns the traces
+ * Spans of streams that are not read to their end yet. A client that stops reading does not say so, so the owner of the traces
  * ends what is left at last.
  */
 export type OpenStreams = Set<Span>;
@@ -47,7 +47,7 @@ export function createClientInterceptor(tracer: Tracer, open: OpenStreams): Inte
   };
 }
 
-/** A span for each call, below the caller's where its headers name one. */
+/** A span for each call, below the caller's if its headers name one. */
 export function createServerInterceptor(tracer: Tracer, open: OpenStreams): Interceptor {
   return (next) => async (call) => {
     const outside = propagation.extract(context.active(), call.header, GET);
@@ -57,7 +57,7 @@ export function createServerInterceptor(tracer: Tracer, open: OpenStreams): Inte
   };
 }
 
-/** Services are looked at all day long, by whoever watches over them: a look is worth no trace of its own. */
+/** Services are looked at all day long, by monitoring: a look is worth no trace of its own. */
 function beginsTrace({ method }: Call): boolean {
   const { verb } = methodFacts(method);
   return verb !== "read" && verb !== "public";
@@ -88,7 +88,7 @@ async function within(spanned: Spanned, work: () => Promise<Answer>): Promise<An
   }
 }
 
-/** Each message is made inside the span, whoever asks for it. */
+/** Each message is made inside the span, whatever asks for it. */
 async function* untilEnd<T>(messages: AsyncIterable<T>, { span, inside, open }: Spanned): AsyncGenerator<T> {
   open.add(span);
   const iterator = messages[Symbol.asyncIterator]();

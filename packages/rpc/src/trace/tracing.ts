@@ -19,7 +19,7 @@ export interface Tracing extends AsyncDisposable {
   readonly server: Interceptor;
   /** Does the work inside a span, which ends with it; a failure is the span's too. */
   span<T>(start: SpanStart, work: () => Promise<T>): Promise<T>;
-  /** Spans for the methods of a port, called `<what>.<method>`, where there is a trace to add them to. */
+  /** Spans for the methods of a port, called `<what>.<method>`, if there is a trace to add them to. */
   around(what: string): Around;
 }
 

@@ -37,7 +37,7 @@ export const runLocalBash: ToolSet<LocalTarget>["bash"] = async (target, params,
   }
 };
 
-/** What the command left running holds its outputs open, and nobody would end it later. */
+/** What the command left running holds its outputs open, and is not ended later. */
 function killGroup(pid: number): void {
   try {
     process.kill(-pid, "SIGKILL");
@@ -59,7 +59,7 @@ async function drain(source: Readable, stream: ToolProgress["stream"], { onProgr
       keptBytes += part.length;
     }
   } catch (thrown) {
-    // The outputs of a killed command are cut off where somebody else holds them.
+    // The outputs of a killed command are cut off if another process holds them.
     if (!hasErrno(thrown, "ERR_STREAM_PREMATURE_CLOSE")) throw thrown;
   }
   const text = Buffer.concat(kept).toString();

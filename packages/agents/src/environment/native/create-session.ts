@@ -59,15 +59,15 @@ export async function destroySession(session: HostSession, idempotencyKey: strin
 }
 
 /**
- * A create whose outcome is not known is asked again under its key, which tells what became of it and makes no second
- * session; a session of the same id that somebody else has is refused there, and left alone.
+ * A create whose outcome is not known is asked again under its key, which says what became of it and makes no second
+ * session; a session of the same id of another owner is refused there, and left alone.
  */
 async function undo(session: HostSession, createAgain: () => Promise<unknown>): Promise<void> {
   try {
     await createAgain();
     await destroySession(session, randomUUID());
   } catch {
-    // The caller hears of the first failure; its `admitted` says that the effect is not known.
+    // The caller gets the first failure; its `admitted` says that the effect is not known.
   }
 }
 

@@ -14,8 +14,8 @@ export interface Launched {
 }
 
 /**
- * Reads a launched program to its end, and stops it at its time, with its caller, or where its listener fails. Standard
- * output is told as it comes; of standard error a launcher has the end alone, which is told last.
+ * Reads a launched program to its end, and stops it at its time, with its caller, or if its listener fails. Standard
+ * output is reported as it comes; of standard error a launcher has the end alone, which is reported last.
  */
 export async function runLaunched(
   handle: Handle,

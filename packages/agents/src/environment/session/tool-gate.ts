@@ -8,7 +8,7 @@ export interface ToolGate {
   /** Counts the call while it runs. Throws SESSION_NOT_ACTIVE where the gate is closed. */
   pass<T>(call: () => Promise<T>): Promise<T>;
   /**
-   * Lets nothing in from now on and waits for what is inside. Where that takes too long it is TOOLS_IN_FLIGHT, and the
+   * Lets nothing in from now on and waits for what is inside. If that takes too long it is TOOLS_IN_FLIGHT, and the
    * gate is open again.
    */
   close(options: { readonly signal: AbortSignal }): Promise<void>;

@@ -2,7 +2,7 @@ import { invalidArgument } from "@turnbox/client/internal";
 
 /**
  * Whether a path, relative and with slashes, matches: `*` and `?` stay within a name, `**` spans directories, `[a-z]` and
- * `{a,b}` choose. Names that begin with a dot match only where the pattern says the dot.
+ * `{a,b}` choose. Names that begin with a dot match only if the pattern says the dot.
  */
 export function parseGlobPattern(pattern: string): (path: string) => boolean {
   const names = pattern.split("/").filter((name) => name !== "" && name !== ".");

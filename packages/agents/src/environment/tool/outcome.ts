@@ -1,6 +1,6 @@
 import type { ExitReason } from "@turnbox/client";
 
-/** What a tool answers with. */
+/** What a tool returns. */
 export interface ToolOutcome {
   readonly content: string;
   readonly isError: boolean;

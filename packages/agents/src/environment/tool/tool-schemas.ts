@@ -10,7 +10,7 @@ const MAX_TIMEOUT_MS = 3_600_000;
 
 /**
  * The parameters of the tools that environments without a host's catalog have: those of the catalog, apart from
- * `background`, which needs somebody who keeps the process. Others are refused.
+ * `background`, which needs an owner of the process. Others are refused.
  */
 export const TOOL_SCHEMAS = {
   bash: z.strictObject({

@@ -46,5 +46,5 @@ function isOwnOrigin(origin: string | undefined, hosts: ReadonlySet<string>): bo
   return URL.canParse(origin) && hosts.has(new URL(origin).host);
 }
 
-/** Of the same length whatever was sent, so that comparing tells nothing. */
+/** Of the same length whatever was sent, so that comparing reveals nothing. */
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();

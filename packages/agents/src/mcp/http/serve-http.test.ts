@@ -56,7 +56,7 @@ interface Raw {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-/** A request with headers that a browser or `fetch` would not let anybody set. */
+/** A request with headers that a browser or `fetch` does not allow to be set. */
 async function post(url: string, message: object, headers: Readonly<Record<string, string>> = {}): Promise<Raw> {
   return await new Promise((resolve, reject) => {
     const sent = request(

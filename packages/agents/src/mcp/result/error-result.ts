@@ -9,7 +9,7 @@ const LOOK_FIRST =
 const NO_ROOM = "Discard forks that are no longer needed, or tell the user that the server has no room for a sandbox.";
 const ACCESS = "Tell the user that the token of this MCP server does not open the Turnbox server.";
 
-/** The table speaks to programs, of requests and their keys. A model has tools to call and a user to tell. */
+/** The table speaks to programs, of requests and their keys. A model has tools to call and a user to inform. */
 const FOR_A_MODEL: Readonly<Partial<Record<Reason, string>>> = {
   INVALID_ARGUMENT: "Correct the named argument and call the tool again.",
   UNAUTHENTICATED: ACCESS,

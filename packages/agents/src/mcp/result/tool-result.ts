@@ -7,7 +7,7 @@ export const text = (value: string): Content => ({ type: "text", text: value });
 
 /**
  * The result of a tool of the catalog. Its facts go into `_meta`: several hosts show a model nothing but
- * `structuredContent` where there is one, and the output would be lost to it.
+ * `structuredContent` if there is one, and the output would be lost to it.
  */
 export function fromToolResult(result: ToolResult, sandboxId: string): CallToolResult {
   const { toolCallId, isError, exitCode, exitReason, snapshotId, durationMs, generation, replayed } = result;

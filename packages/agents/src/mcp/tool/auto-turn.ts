@@ -8,7 +8,7 @@ export interface SealedCall {
   readonly signal: AbortSignal;
 }
 
-/** Seals a turn after a call, and says so behind its result. The call stands also where that fails. */
+/** Seals a turn after a call, and says so behind its result. The call stands also if that fails. */
 export async function sealTurn(
   result: CallToolResult,
   { sandbox, toolCallId, signal }: SealedCall,

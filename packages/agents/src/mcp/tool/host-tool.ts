@@ -9,7 +9,7 @@ export interface HostCall {
   readonly clock: Clock;
   /** Cancels the call in the sandbox too. */
   readonly signal: AbortSignal;
-  /** Present where the client asked for it. */
+  /** Present if the client asked for it. */
   readonly report?: (report: ProgressReport) => Promise<void>;
 }
 

@@ -7,7 +7,7 @@ const KEPT_CHARACTERS = 4096;
 
 /** What a client that asked for progress is sent. */
 export interface ProgressReport {
-  /** Seconds since the call began: it grows, as the protocol wants it, also where nothing is printed. */
+  /** Seconds since the call began: it grows, as the protocol wants it, also if nothing is printed. */
   readonly progress: number;
   readonly message: string;
 }

@@ -16,10 +16,10 @@ export type AskPermission = (
   request: RequestPermissionRequest,
   options: { readonly signal: AbortSignal },
 ) => Promise<PermissionAnswer> | PermissionAnswer;
-/** What whoever is asked for a permission may say. */
+/** The possible answers to a request for a permission. */
 export type PermissionAnswer = Exclude<PermissionDecision, "pending">;
 
-/** Decides what an agent may do: by the tool host's mode, and where that leaves it open, by asking. */
+/** Decides what an agent may do: by the tool host's mode, and if that leaves it open, by asking. */
 export interface AgentPermissions {
   /** Answers an agent that asks; what it is allowed, it may do. */
   answer(request: RequestPermissionRequest, signal: AbortSignal): Promise<RequestPermissionResponse>;

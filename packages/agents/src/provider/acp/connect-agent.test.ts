@@ -84,7 +84,7 @@ describe("connectAgent", () => {
     const { asked, onPermission } = answering("allow-once", "allow-always");
     const { session } = await connect("approve-reads", { onPermission });
     expect((await session.prompt("work")).text).toBe(DONE);
-    // The agent asked for the edit; nobody had allowed the command.
+    // The agent asked for the edit; the command was not allowed.
     expect(asked.map(({ toolCall }) => toolCall.kind)).toEqual(["edit", "execute"]);
     expect(asked[1]?.toolCall).toMatchObject({
       title: expect.stringContaining("Run sh -c"),

@@ -24,7 +24,7 @@ export interface ConnectAgentOptions extends CallOptions {
   readonly toolHost: ToolHost;
   /** Told everything that the agent says, in its order. What it throws is ignored. */
   readonly onUpdate?: (notification: SessionNotification) => void;
-  /** Asked where the mode leaves a decision open; without it that is refused. */
+  /** Asked if the mode leaves a decision open; without it that is refused. */
   readonly onPermission?: AskPermission;
   /** How this side introduces itself; it does not unless given. */
   readonly clientInfo?: { readonly name: string; readonly version: string };
@@ -55,7 +55,7 @@ const START_MS = 60_000;
 
 /**
  * Speaks the Agent Client Protocol with a program over its stdio, and serves its files, terminals and permissions from a
- * tool host. Answers when the agent has introduced itself.
+ * tool host. Returns when the agent has introduced itself.
  */
 export async function connectAgent(options: ConnectAgentOptions): Promise<AgentConnection> {
   const { handle, toolHost, clock = systemClock, clientInfo } = options;
@@ -151,7 +151,7 @@ async function agentFailure(
 interface Turns {
   begin(sessionId: string, onEnd: () => void): Turn;
   receive(notification: SessionNotification): void;
-  /** Ends when the session's turn is cancelled or over; undefined where none runs. */
+  /** Ends when the session's turn is cancelled or over; undefined if none runs. */
   signalOf(sessionId: string): AbortSignal | undefined;
 }
 

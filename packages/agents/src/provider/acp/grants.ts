@@ -44,7 +44,7 @@ export function createGrants(): Grants {
   };
 }
 
-/** A call of no particular kind may do either, but runs nothing where it names files. */
+/** A call of no particular kind may do either, but runs nothing if it names files. */
 function covers(
   { kind, paths }: GrantSpec,
   { operation, path }: { readonly operation: PermissionOperation; readonly path: string },

@@ -29,14 +29,14 @@ const REASON_OF_CODE: ReadonlyMap<number, Reason> = new Map([
   [AUTH_REQUIRED, "UNAUTHENTICATED"],
 ]);
 
-/** A failure of ours, as the agent is told. */
+/** A failure of ours, as the agent gets it. */
 export function toRequestError(acp: Acp, thrown: unknown): RequestError {
   const error = SandboxError.from(thrown);
   const data = { reason: error.reason, remedy: error.remedy, ...error.metadata };
   return new acp.RequestError(CODE_OF_REASON[error.reason] ?? INTERNAL_ERROR, error.message, data);
 }
 
-/** An agent's refusal, as the caller is told; undefined where it is none. */
+/** An agent's refusal, as the caller gets it; undefined if it is none. */
 export function fromRequestError(acp: Acp, thrown: unknown): SandboxError | undefined {
   if (!(thrown instanceof acp.RequestError)) return undefined;
   const reason = REASON_OF_CODE.get(thrown.code) ?? "INTERNAL";

@@ -79,7 +79,7 @@ export async function runAgentInSandbox(sandbox: AgentSandbox, options: SandboxA
       try {
         result = await session.prompt(content, callOptions);
       } catch (thrown) {
-        // The agent's failure is what the caller has to hear of, also where the sandbox is gone with it.
+        // The agent's failure is what the caller has to get, also if the sandbox is gone with it.
         await sandbox.turn({ outcome: "failed" }).catch(() => undefined);
         throw thrown;
       }

@@ -10,14 +10,14 @@ interface Turn {
   /** Ends when the turn is cancelled. */
   readonly cancelled: AbortSignal;
   say(text: string): Promise<void>;
-  /** Asks for an edit of a path; answers with the option that was chosen. */
+  /** Asks for an edit of a path; returns the option that was chosen. */
   ask(path: string): Promise<string>;
 }
 
 /**
  * What the agent does is the first word of its prompt.
  *
- * - `work`: reads a file, asks, writes another one, counts it in a terminal, and tells what came of it.
+ * - `work`: reads a file, asks, writes another one, counts it in a terminal, and says what came of it.
  * - `write PATH`: writes without asking. `read PATH`: reads. `wait`: asks, and waits for the end of the turn.
  * - `chatter N`: says N words and ends at once. `fail`: refuses. `die`: ends the program.
  */

@@ -10,7 +10,7 @@ export class NotApplicable extends Error {
 export interface CheckRun {
   /** Runs a check; a failure is a finding, not an end. */
   run(check: ProviderCheck, work: () => Promise<void>): Promise<void>;
-  /** Every check in its order, those that nobody ran as `not reached`. */
+  /** Every check in its order, those that were not run as `not reached`. */
   findings(): readonly Finding[];
 }
 

@@ -5,7 +5,7 @@ import { toStoredProfile } from "../state/session-record.ts";
 import { type CheckContext, SECRET } from "./check-context.ts";
 import { expectThat, NotApplicable } from "./check-run.ts";
 
-/** What a runtime is and does between its making and its end; undefined where there is none. */
+/** What a runtime is and does between its making and its end; undefined if there is none. */
 export async function checkRuntime(context: CheckContext, call: ProviderCall): Promise<Prepared | undefined> {
   const { run, provider, workspace, isShared } = context;
   const prepared = await prepareFirst(context, call);
@@ -118,7 +118,7 @@ async function assertPolicyKept(
 
 const DEADLINE_MS = 30_000;
 
-/** Runs a shell script in the runtime, as an agent is run, and answers with what it wrote. */
+/** Runs a shell script in the runtime, as an agent is run, and returns what it wrote. */
 async function runProgram(
   { launcher, launch }: Prepared,
   { script, input }: { readonly script: string; readonly input: string },

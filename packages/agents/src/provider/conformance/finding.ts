@@ -26,7 +26,7 @@ export type ProviderCheck = (typeof PROVIDER_CHECKS)[number];
 /** What a check has found. */
 export interface Finding {
   readonly check: ProviderCheck;
-  /** `not applicable` where the provider does not have the ability; `not reached` where an earlier check failed. */
+  /** `not applicable` if the provider does not have the ability; `not reached` if an earlier check failed. */
   readonly outcome: "passed" | "failed" | "not applicable" | "not reached";
   /** Why, unless it passed. */
   readonly message: string;

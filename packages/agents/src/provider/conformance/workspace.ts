@@ -7,7 +7,7 @@ import { hasErrno } from "@turnbox/client/internal";
 export interface Workspace extends AsyncDisposable {
   readonly root: string;
   write(path: string, content: string): Promise<void>;
-  /** Undefined where there is none. */
+  /** Undefined if there is none. */
   read(path: string): Promise<string | undefined>;
 }
 

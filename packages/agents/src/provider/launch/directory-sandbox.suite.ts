@@ -70,18 +70,18 @@ function launch(binary: string, { args = [], env = {}, cwd = "/" }: LaunchOption
       at += 1;
     }
   };
-  const nobody = (what: string) => () => {
-    throw new Error(`nobody ${what} here`);
+  const unused = (what: string) => () => {
+    throw new Error(`the launcher ${what}`);
   };
   return {
     id,
     known: info(),
-    read: nobody("reads by callback"),
-    resize: nobody("resizes"),
+    read: unused("reads by callback"),
+    resize: unused("resizes"),
     status: async () => end.info ?? info(),
     ready: async () => end.info ?? info(),
     output,
-    lines: nobody("reads lines"),
+    lines: unused("reads lines"),
     write: async (data) => void child.stdin.write(data),
     closeInput: async () => void child.stdin.end(),
     kill: async (signal: Signal = "SIGTERM") => {

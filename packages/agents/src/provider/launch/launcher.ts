@@ -15,11 +15,11 @@ export interface LaunchSpec {
 
 /** How a program ended. */
 export interface LaunchExit {
-  /** Absent where a signal, or the end of the sandbox, ended it. */
+  /** Absent if a signal, or the end of the sandbox, ended it. */
   readonly exitCode: number | undefined;
   /** The signal's name, `SIGKILL` for one. */
   readonly signal: string | undefined;
-  /** Why it ended where neither says so: `sandbox_lost`, `oom`, `stopped`. */
+  /** Why it ended if neither says so: `sandbox_lost`, `oom`, `stopped`. */
   readonly reason: string | undefined;
 }
 
@@ -32,15 +32,15 @@ export interface Handle extends AsyncDisposable {
   readonly cwd: string;
   /** Closing it closes the program's input. */
   readonly stdin: WritableStream<Uint8Array>;
-  /** Standard output alone. Errors with a `SandboxError` where bytes were lost; cancelling it stops the reading only. */
+  /** Standard output alone. Errors with a `SandboxError` if bytes were lost; cancelling it stops the reading only. */
   readonly stdout: ReadableStream<Uint8Array>;
   /** The last of what it wrote to standard error, `STDERR_TAIL_BYTES` at most. */
   stderr(options?: CallOptions): Promise<string>;
   /** Resolves when it has ended; never rejects. */
   readonly done: Promise<void>;
-  /** Waits until it has ended. Rejects where the end cannot be known, and with the signal's reason. */
+  /** Waits until it has ended. Rejects if the end cannot be known, and with the signal's reason. */
   wait(options?: CallOptions): Promise<LaunchExit>;
-  /** SIGTERM, and SIGKILL to all that it started where it is not gone after `STOP_GRACE_MS`. Idempotent. */
+  /** SIGTERM, and SIGKILL to all that it started if it is not gone after `STOP_GRACE_MS`. Idempotent. */
   stop(options?: CallOptions): Promise<void>;
 }
 

@@ -63,7 +63,7 @@ export async function startLocalProcess(
     const grace = (): Promise<void> => clock.sleep(PIPE_GRACE_MS, { signal: over.signal }).catch(() => undefined);
     for (let round = 0; round < READER_ROUNDS && !over.signal.aborted; round += 1) {
       await Promise.race([allRead, grace()]);
-      // What is left has a reader that is slow; where nothing is, others hold the pipe.
+      // What is left has a reader that is slow; if nothing is, others hold the pipe.
       if (outputs.every(({ readableLength }) => readableLength === 0)) over.abort();
     }
     over.abort();
@@ -91,7 +91,7 @@ function killGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch {
-    // The group is empty: nothing is left to be told.
+    // The group is empty: no process is left to be signalled.
   }
 }
 

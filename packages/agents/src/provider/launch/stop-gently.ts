@@ -22,7 +22,7 @@ export async function stopGently(
   else await orAborted(stopping, signal);
 }
 
-/** The same as `untilAborted`, with an abort told as a `SandboxError`. */
+/** The same as `untilAborted`, with an abort as a `SandboxError`. */
 export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return await promise;
   try {

@@ -11,7 +11,7 @@ import { NOTHING_SYNCED } from "../sync/sync-types.ts";
 import { createLocalToolHost } from "../tool-host/local-tool-host.ts";
 import { withTerminalEnvironment } from "../tool-host-environment.ts";
 
-/** This machine has one runtime, which nobody made and nobody removes. */
+/** This machine has one runtime, which is neither made nor removed. */
 const INSTANCE_ID = "local";
 
 /** What the provider of this machine is made with. */

@@ -1,9 +1,9 @@
 import { invalidArgument } from "@turnbox/client/internal";
 
-/** What somebody wrote, before anything of it is believed. */
+/** A profile as it was written, before any of it is checked. */
 export type RawFields = Readonly<Record<string, unknown>>;
 
-/** The fields that are there; others than the known ones are refused, so that a slip of the pen is told. */
+/** The fields that are there; others than the known ones are refused, so that a slip of the pen is reported. */
 export function fieldsOf(field: string, value: unknown, known: readonly string[]): RawFields {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw invalidArgument(field, "must be an object");

@@ -14,7 +14,7 @@ const FIELDS: readonly (keyof DaytonaConfig)[] = [
   "startupRef",
 ];
 
-/** Daytona's part of a profile: there where the backend is `daytona`, and nowhere else. */
+/** Daytona's part of a profile: there if the backend is `daytona`, and nowhere else. */
 export function resolveDaytona(value: unknown, backend: Backend): DaytonaConfig | undefined {
   if (backend !== "daytona") {
     if (value !== undefined) throw invalidArgument("daytona", "must be left out where backend is not daytona");

@@ -1,10 +1,17 @@
 import { Secret } from "@turnbox/client";
 import { invalidArgument, parseVariables } from "@turnbox/client/internal";
-import { fieldsOf, parseBoolean, parseChoice, parseDirectory, parseText, type RawFields } from "./field.ts";
+import { fieldsOf, parseBoolean, parseChoice, parseDirectory, parseText, parseTexts, type RawFields } from "./field.ts";
 import type { RawProfile } from "./raw-profile.ts";
 import { resolveDaytona } from "./resolve-daytona.ts";
-import { resolveNetwork } from "./resolve-network.ts";
-import { type Backend, DEFAULT_BACKEND, isBackend, PERSISTENCE_MODES, type Resolved, SYNC_MODES } from "./resolved.ts";
+import {
+  type Backend,
+  DEFAULT_BACKEND,
+  isBackend,
+  type NetworkPolicy,
+  PERSISTENCE_MODES,
+  type Resolved,
+  SYNC_MODES,
+} from "./resolved.ts";
 
 const FIELDS: readonly (keyof RawProfile)[] = [
   "profile",
@@ -81,4 +88,32 @@ function parseSecrets(value: Readonly<Record<string, unknown>>): Readonly<Record
   const plain = Object.entries(value).map(([name, one]) => [name, one instanceof Secret ? one.reveal() : one]);
   const checked = parseEnv("secretEnv", Object.fromEntries(plain) as Readonly<Record<string, unknown>>);
   return Object.fromEntries(Object.entries(checked).map(([name, one]) => [name, new Secret(one)]));
+}
+
+const NETWORK_FIELDS: readonly (keyof NetworkPolicy)[] = [
+  "allowPublicIngress",
+  "allowOutbound",
+  "allowList",
+  "denyList",
+  "required",
+];
+const MAX_RULES = 1024;
+
+/** The policy with its defaults; `usual` is what holds if nothing is said. */
+export function resolveNetwork(value: unknown, usual: "open" | "closed"): NetworkPolicy {
+  const given = value === undefined ? {} : fieldsOf("network", value, NETWORK_FIELDS);
+  const isOpen = usual === "open";
+  return {
+    allowPublicIngress: parseBoolean("network.allowPublicIngress", given["allowPublicIngress"] ?? isOpen),
+    allowOutbound: parseBoolean("network.allowOutbound", given["allowOutbound"] ?? isOpen),
+    allowList: parseRules("network.allowList", given["allowList"]),
+    denyList: parseRules("network.denyList", given["denyList"]),
+    required: parseBoolean("network.required", given["required"] ?? false),
+  };
+}
+
+function parseRules(field: string, value: unknown): readonly string[] {
+  const rules = parseTexts(field, value ?? []);
+  if (rules.length > MAX_RULES) throw invalidArgument(field, `must have at most ${MAX_RULES} rules`);
+  return rules;
 }

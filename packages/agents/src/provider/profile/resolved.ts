@@ -7,13 +7,13 @@ export type Backend = (typeof KNOWN_BACKENDS)[number] | `x-${string}`;
 
 const OWN_BACKEND = /^x-[a-z0-9][a-z0-9-]{0,30}$/;
 
-/** Whether this is the name of a backend, of ours or of somebody else's. */
+/** Whether this is the name of a backend, of ours or of another provider. */
 export function isBackend(value: unknown): value is Backend {
   if (typeof value !== "string") return false;
   return (KNOWN_BACKENDS as readonly string[]).includes(value) || OWN_BACKEND.test(value);
 }
 
-/** The backend where no profile selects one. */
+/** The backend if no profile selects one. */
 export const DEFAULT_BACKEND = "local" satisfies Backend;
 
 export const SYNC_MODES = ["none", "session-bidirectional", "turn-bidirectional"] as const;
@@ -24,7 +24,7 @@ export const SYNC_MODES = ["none", "session-bidirectional", "turn-bidirectional"
 export type SyncMode = (typeof SYNC_MODES)[number];
 
 export const PERSISTENCE_MODES = ["transient", "reuse", "archive"] as const;
-/** What becomes of the runtime when the session stops: destroyed, kept as it is, or archived where that is possible. */
+/** What becomes of the runtime when the session stops: destroyed, kept as it is, or archived if that is possible. */
 export type PersistenceMode = (typeof PERSISTENCE_MODES)[number];
 
 /** Who the runtime may talk to, independent of the provider. */

@@ -2,7 +2,7 @@ import { hasReason } from "@turnbox/client";
 import { isFinder, type PrepareRequest, type Provider, type ProviderCall, type SessionState } from "../provider.ts";
 import { identityLabels } from "./identity-labels.ts";
 
-/** The runtime that carries a session's labels; undefined where there is none, or the provider has no way to look. */
+/** The runtime that carries a session's labels; undefined if there is none, or the provider has no way to look. */
 export async function findRuntime(
   provider: Provider,
   request: PrepareRequest,

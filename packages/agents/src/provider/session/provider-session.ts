@@ -25,7 +25,7 @@ export interface ProviderSession {
   beginTurn(options?: ProviderCall): Promise<SyncResult>;
   /** After the agent's turn: the runtime's files come out. Nothing unless the mode is `turn-bidirectional`. */
   endTurn(options?: ProviderCall): Promise<SyncResult>;
-  /** Brings the files out, then ends or keeps the runtime as the profile says. A second call answers as the first. */
+  /** Brings the files out, then ends or keeps the runtime as the profile says. A second call returns what the first one did. */
   stop(options?: StopOptions): Promise<Stopped>;
 }
 

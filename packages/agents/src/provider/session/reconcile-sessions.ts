@@ -22,7 +22,7 @@ const SETTLED: ReadonlySet<SessionState["state"]> = new Set(["stopped", "archive
 
 /**
  * For the start of a program, before it starts sessions: takes up what an earlier run left. Runtimes whose making was cut
- * short are found by their labels. Sessions that were at work get their runtime back, and lose it where that fails; those
+ * short are found by their labels. Sessions that were at work get their runtime back, and lose it if that fails; those
  * that had ended have what can be had of their files brought out, and their runtime ended. One that fails does not keep
  * the others.
  */
@@ -66,7 +66,7 @@ async function reconcile(options: ReconcileOptions, left: SessionRecord, call: P
   return { sessionId, outcome: "ended" };
 }
 
-/** The state with the runtime's id; undefined where no runtime was made. */
+/** The state with the runtime's id; undefined if no runtime was made. */
 async function locate(
   provider: Provider,
   record: SessionRecord,

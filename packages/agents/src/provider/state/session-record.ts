@@ -11,7 +11,7 @@ export type StoredProfile = Omit<Resolved, "secretEnv"> & { readonly secretEnvNa
 
 /**
  * All that is kept of a session, so that another run of the program can find its runtime. Neither the agent's variables
- * nor secrets are in it: whoever takes a session up gives them again.
+ * nor secrets are in it: the caller that takes a session up gives them again.
  */
 export interface SessionRecord {
   readonly sessionId: string;

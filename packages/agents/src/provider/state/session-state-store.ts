@@ -14,6 +14,6 @@ export interface SessionStateStore {
   save(record: SessionRecord, options?: ProviderCall): Promise<void>;
   load(sessionId: string, options?: ProviderCall): Promise<SessionRecord | undefined>;
   list(options?: ListSessionsOptions): Promise<readonly SessionRecord[]>;
-  /** Without effect where there is none. */
+  /** Without effect if there is none. */
   remove(sessionId: string, options?: ProviderCall): Promise<void>;
 }

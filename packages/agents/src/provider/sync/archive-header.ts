@@ -15,7 +15,7 @@ export interface ArchiveEntry {
   readonly linkpath?: string;
 }
 
-/** The blocks before an entry's content. Owners are not told: the runtime has users of its own. */
+/** The blocks before an entry's content. Owners are left out: the runtime has users of its own. */
 export function archiveHeader({ path, type, stats, size = 0, linkpath }: ArchiveEntry): Buffer {
   const link = linkpath === undefined ? {} : { linkpath };
   const mtime = new Date(Math.trunc(stats.mtimeMs / 1000) * 1000);

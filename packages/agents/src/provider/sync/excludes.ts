@@ -34,7 +34,7 @@ export interface Excludes {
 /**
  * A pattern without a slash is a name at any depth; one with a slash is a path from the root. `*` and `?` stay within a
  * name, `**` does not. A directory that is left out is left out with all that is in it. What comes from a runtime never
- * brings git's hooks and configuration along: they are commands that nobody would review.
+ * brings git's hooks and configuration along: they are commands that are not reviewed.
  */
 export function createExcludes(direction: SyncDirection, patterns: readonly string[] = []): Excludes {
   if (patterns.length > MAX_PATTERNS) throw invalidArgument("excludePatterns", `must be at most ${MAX_PATTERNS}`);

@@ -5,7 +5,7 @@ import { SandboxError } from "@turnbox/client";
 const ENTER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 /**
- * How a name in a held directory is reached. By the descriptor, nobody can put another directory in its place; that is
+ * How a name in a held directory is reached. By the descriptor, no other directory can be put in its place; that is
  * Linux. By the path, the directory is looked at again right before each use.
  */
 export type Anchor = "descriptor" | "path";

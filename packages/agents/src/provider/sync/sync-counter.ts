@@ -7,12 +7,12 @@ export interface SyncLimits {
   readonly maxBytes?: number;
 }
 
-/** What one sync may bring over unless it is told otherwise. */
+/** What one sync may bring over unless another limit is given. */
 export const DEFAULT_SYNC_LIMITS: Required<SyncLimits> = { maxEntries: 500_000, maxBytes: 16 * 1024 ** 3 };
-/** More would fill a log and help nobody. */
+/** More would fill a log and be of no use. */
 const MAX_ERRORS = 100;
 
-/** Counts a sync, and ends it where it goes beyond its limits. */
+/** Counts a sync, and ends it if it goes beyond its limits. */
 export interface SyncCounter {
   /** Counts an entry of the archive with the size that it says it has, before any of it is written. */
   claim(bytes: number): void;

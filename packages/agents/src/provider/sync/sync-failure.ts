@@ -17,7 +17,7 @@ export function syncFailure(thrown: unknown): SandboxError {
 /** The bytes of a source whose own failure counts more than what a reader makes of it. */
 export interface WatchedSource {
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** Does the work that reads, and fails with the source's failure where there is one. */
+  /** Does the work that reads, and fails with the source's failure if there is one. */
   during<R>(work: () => Promise<R>): Promise<R>;
 }
 

@@ -27,7 +27,7 @@ export function createTreeFixture(): TreeFixture {
 
 export type CraftedEntry = HeaderData & { readonly text?: string };
 
-/** An archive as nobody's tar would write it. */
+/** An archive such as no tar writes. */
 export function craft(...entries: readonly CraftedEntry[]): Buffer {
   const blocks = entries.flatMap(({ text = "", ...data }) => {
     const block = Buffer.alloc(512);

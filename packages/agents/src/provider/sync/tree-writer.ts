@@ -105,7 +105,7 @@ function targetAt(path: string): string | undefined {
 
 const draftName = (): string => `.turnbox-draft-${randomUUID()}`;
 
-/** Where the directory was replaced, the draft went with it, and what failed first is what is told. */
+/** Where the directory was replaced, the draft went with it, and what failed first is reported. */
 function removeDraft(parent: HeldDirectory, draft: string): void {
   try {
     rmSync(parent.at(draft), { force: true });

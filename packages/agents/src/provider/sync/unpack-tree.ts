@@ -20,12 +20,12 @@ export interface UnpackOptions {
 
 const MAX_META_BYTES = 1024 * 1024;
 const SLICE_BYTES = 64 * 1024;
-/** As many bytes as tell a compressed archive. */
+/** As many bytes as identify a compressed archive. */
 const MAGIC_BYTES = 4;
 const USUAL_MODE = 0o644;
 
 /**
- * Unpacks somebody else's tar archive below a directory. Entries that must not be taken over are left out and told to
+ * Unpacks a foreign tar archive below a directory. Entries that must not be taken over are left out and told to
  * the counter: absolute paths, `..`, ways through links, links that point out, hard links, devices, names that cannot be
  * shown. An archive that is damaged or beyond the limits is refused where that is met; what came before stays.
  */
@@ -126,7 +126,7 @@ function takeEntry(entry: ReadEntry, { writer, excludes, state }: Taking): void 
   });
 }
 
-/** Makes what the entry says; a file is answered with, to be filled. */
+/** Makes what the entry says; a file is returned, to be filled. */
 function begin(entry: ReadEntry, { writer, excludes, state }: Taking): FileDraft | undefined {
   const names = parseEntryPath(entry.path);
   if (excludes.covers(names.join("/"))) return undefined;

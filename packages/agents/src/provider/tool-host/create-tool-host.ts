@@ -1,6 +1,5 @@
 import { type CallOptions, SandboxError } from "@turnbox/client";
-import { DEFAULT_PERMISSION_MODE, type PermissionMode } from "./permission.ts";
-import { authorizeOperation, decidePermission } from "./permission-policy.ts";
+import { authorizeOperation, decidePermission, DEFAULT_PERMISSION_MODE, type PermissionMode } from "./permission.ts";
 import { followLinks, resolveInside } from "./resolve-inside.ts";
 import { createTerminals, type StartCommand } from "./terminals.ts";
 import { readTextRange } from "./text-range.ts";
@@ -17,7 +16,7 @@ export interface ToolHostOptions {
 
 /** What a tool host works in. Paths are absolute and resolved. */
 export interface ToolTarget {
-  /** What the link at a path says; undefined where there is none or nothing. */
+  /** What the link at a path says; undefined if there is none or nothing. */
   readLink(path: string, options: CallOptions): Promise<string | undefined>;
   /** Follows no link at the end. */
   readFile(path: string, options: CallOptions): AsyncIterable<Uint8Array>;
@@ -37,7 +36,7 @@ export function createToolHost(target: ToolTarget, options: ToolHostOptions): To
       seen.set(at, reading);
       return reading;
     };
-    // Each time anew: whoever works in there may have made a link of a root.
+    // Each time again: what works in there may have made a link of a root.
     const follow = (dir: string) => followLinks(dir, readLink);
     const roots = [await follow(root), ...(await Promise.all(additionalDirs.map(follow)))] as const;
     return await resolveInside(path, { roots, readLink });

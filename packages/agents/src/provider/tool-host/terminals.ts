@@ -96,7 +96,7 @@ function open(command: TerminalCommand, limitBytes: number): Terminal {
     terminal.exit = exit;
     return exit;
   });
-  // Told to whoever waits; nobody need.
+  // Rejects for callers that wait; there may be none.
   ended.catch(() => undefined);
   const terminal: Terminal = { command, tail, ended, exit: undefined };
   return terminal;

@@ -40,8 +40,8 @@ export interface TerminalOutput {
 
 /**
  * What an agent that runs beside a sandbox, or inside it, has done for it there: text files, terminals and the decision
- * on what it may do. `authorize` and `permissionDecision` say what the mode allows; whoever serves an agent calls them
- * first, the other operations do what they are told, inside the roots. Disposing releases every terminal.
+ * on what it may do. `authorize` and `permissionDecision` say what the mode allows; what serves an agent calls them
+ * first, the other operations do what they are asked, inside the roots. Disposing releases every terminal.
  */
 export interface ToolHost extends AsyncDisposable {
   /** Absolute; relative paths begin here. */
@@ -60,13 +60,13 @@ export interface ToolHost extends AsyncDisposable {
   /** What the mode says to an agent that asks. */
   permissionDecision(request: PermissionRequest, options?: CallOptions): Promise<PermissionVerdict>;
 
-  /** Starts a command without waiting for it; answers with the terminal's id. */
+  /** Starts a command without waiting for it; returns the terminal's id. */
   createTerminal(spec: TerminalSpec, options?: CallOptions): Promise<string>;
   /** Ends the command and all it started; the terminal and its output stay. */
   killTerminal(id: string, options?: CallOptions): Promise<void>;
   terminalOutput(id: string, options?: CallOptions): Promise<TerminalOutput>;
   waitForTerminalExit(id: string, options?: CallOptions): Promise<TerminalExit>;
-  /** Kills the command where it still runs, and forgets the terminal. */
+  /** Kills the command if it still runs, and forgets the terminal. */
   releaseTerminal(id: string, options?: CallOptions): Promise<void>;
 }
 

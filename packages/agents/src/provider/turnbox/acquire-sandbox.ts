@@ -39,7 +39,7 @@ export interface AcquireOptions {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** The sandbox of an id; undefined where it is gone or going. */
+/** The sandbox of an id; undefined if it is gone or going. */
 export async function sandboxOf(source: HeldSandboxes, id: string, call: ProviderCall): Promise<Acquired | undefined> {
   try {
     const sandbox = await source.get(id, call);
@@ -67,7 +67,7 @@ async function knownSandbox(
 }
 
 /**
- * The sandbox that carries the labels; undefined where there is none. Instances that do not answer may have it: then it
+ * The sandbox that carries the labels; undefined if there is none. Instances that do not answer may have it: then it
  * is not known, and nothing is made in its place.
  */
 export async function labelledSandbox(

@@ -50,7 +50,7 @@ export function createTurnboxProvider(options: TurnboxProviderOptions): TurnboxP
   return {
     backend: () => "turnbox",
     prepare: async (request, call = {}) => {
-      // What is wrong with the request is told before anything is made for it.
+      // What is wrong with the request is reported before anything is made for it.
       splitCommand(request.agentCommand);
       const env = remoteEnvironment({ agentEnv: {}, sandbox: request.sandbox }).env;
       const acquired = await acquireSandbox(sandboxes, request, { ...call, defaults, env });
@@ -84,7 +84,7 @@ const notFound = (what: string): SandboxError =>
 
 const NAME_CHARS = 8;
 
-/** Ends a sandbox's use as the persistence says, and tells what it is then. */
+/** Ends a sandbox's use as the persistence says, and returns what it is then. */
 async function retireSandbox(
   { sandbox, info }: Acquired,
   {

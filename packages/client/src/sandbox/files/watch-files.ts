@@ -15,7 +15,7 @@ const KINDS: ReadonlyMap<FileEventKind, FileEvent["kind"]> = new Map([
   [FileEventKind.STARTED, "started"],
 ]);
 
-/** What happened while nobody listened is not known: a watch that had to begin again says so by `overflow`. */
+/** What happened between two watches is not known: a watch that had to begin again says so by `overflow`. */
 export function createWatch(calls: HostCalls): SandboxFiles["watch"] {
   const { sessionId } = calls;
   return (path, options = {}) => {

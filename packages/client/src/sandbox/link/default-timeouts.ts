@@ -9,6 +9,6 @@ export const DEFAULT_TIMEOUT_MS = {
   transfer: 600_000,
   /** Streams, and whatever waits for something inside: as long as it takes. */
   stream: Number.POSITIVE_INFINITY,
-  /** Takes what nobody waits for any more back from the host. */
+  /** Takes what is no longer waited for back from the host. */
   cleanup: 5000,
 } as const;

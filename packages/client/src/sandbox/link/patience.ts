@@ -16,7 +16,7 @@ const LONGEST_WAIT_MS = 800;
 
 /**
  * What makes a second attempt of a call harmless. `keyed`: reads, and calls that carry a key or an offset. `unkeyed`: nothing
- * does, so it is made again only where the first one certainly had no effect.
+ * does, so it is made again only if the first one certainly had no effect.
  */
 export type Repeat = "keyed" | "unkeyed";
 
@@ -59,12 +59,12 @@ export function ownEnd(signal: AbortSignal, error: SandboxError): SandboxError {
   return own.reason === "DEADLINE_EXCEEDED" ? error : own;
 }
 
-/** How long this failure is waited out; less than nothing where it is not. */
+/** How long this failure is waited out; less than nothing if it is not. */
 function patienceOf(error: SandboxError, repeat: Repeat): number {
   const { retry, code } = error.row;
   if (retry === "never" || (repeat === "unkeyed" && error.admitted !== "no")) return -1;
   if (code === Code.Unavailable) return PATIENCE_MS.away;
   if (error.retryAfterMs !== undefined || error.reason === "ROLLBACK_IN_PROGRESS") return PATIENCE_MS.busy;
-  // A paused sandbox, tools in flight, a full pool: they pass when somebody does something, who has to hear of it first.
+  // A paused sandbox, tools in flight, a full pool: they pass when a caller does something, which has to get the error first.
   return error.reason === "INTERNAL" ? PATIENCE_MS.unexpected : -1;
 }

@@ -38,7 +38,7 @@ export interface LinkOptions {
   readonly sandboxId: string;
   readonly clock: Clock;
   readonly host: (endpoint: Endpoint) => HostClients;
-  /** The way, where the server has told it already. */
+  /** The way, if the server has said it already. */
   readonly access?: Access | undefined;
   /** What the tokens of the link allow; the server's choice unless given. */
   readonly verbs?: readonly Verb[];
@@ -60,88 +60,112 @@ interface Failure {
   readonly signal: AbortSignal;
 }
 
-interface Line {
+/** A connection to the sandbox's host, and how many calls are on it. */
+interface Route {
   readonly sandbox: OpenSandbox;
   users: number;
   state: "present" | "replaced";
 }
 
-/** Nothing is asked before the first call. */
-export function createLink({ server, sandboxId, clock, host, access: told, verbs = [] }: LinkOptions): SandboxLink {
-  const over = new AbortController();
-  const lineTo = ({ url, token, sessionId }: Access): Line => {
-    const clients = host({ url, token });
-    const sandbox = { sandboxId, sessionId, host: clients, [Symbol.dispose]: clients.close };
-    return { sandbox, users: 0, state: "present" };
-  };
-  let present = told === undefined ? undefined : lineTo(told);
-  let opening: Promise<Line> | undefined;
+/** Nothing is sent before the first call. */
+export function createLink(options: LinkOptions): SandboxLink {
+  return new Link(options);
+}
 
-  const connect = async (): Promise<Line> => {
-    const access = await server.sandboxes.connectSandbox(
-      { sandboxId, verbs: [...verbs] },
-      { signal: over.signal, timeoutMs: DEFAULT_TIMEOUT_MS.read },
-    );
-    const old = present;
-    present = lineTo(access);
-    if (old !== undefined) replaced(old);
-    return present;
-  };
-  /** Many calls may ask at once; one of them is enough. */
-  const open = (): Promise<Line> => {
-    opening ??= connect().finally(() => {
-      opening = undefined;
-    });
-    return opening;
-  };
-  /** What still runs over an old connection, under a token that ran out, may come to its end there. */
-  const replaced = (line: Line): void => {
-    line.state = "replaced";
-    if (line.users === 0) line.sandbox[Symbol.dispose]();
-  };
-  const during = async <T>(line: Line, work: () => Promise<T>): Promise<T> => {
-    line.users += 1;
-    try {
-      return await work();
-    } finally {
-      line.users -= 1;
-      if (line.state === "replaced" && line.users === 0) line.sandbox[Symbol.dispose]();
+class Link implements SandboxLink {
+  readonly sandboxId: string;
+  readonly #options: LinkOptions;
+  readonly #over = new AbortController();
+  #present: Route | undefined;
+  #opening: Promise<Route> | undefined;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+    this.sandboxId = options.sandboxId;
+    this.#present = options.access === undefined ? undefined : this.#routeTo(options.access);
+  }
+
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  async use<T>(
+    call: (sandbox: OpenSandbox, progress: () => void) => Promise<T>,
+    { signal, repeat = "keyed" }: LinkUse,
+  ): Promise<T> {
+    const attempts = createAttempts(this.#options.clock, { repeat, signal });
+    for (;;) {
+      this.signal.throwIfAborted();
+      let route: Route | undefined;
+      try {
+        const used = this.#present ?? (await untilAborted(this.#open(), signal));
+        route = used;
+        return await during(used, () => call(used.sandbox, attempts.progress));
+      } catch (thrown) {
+        if (thrown instanceof NotRepeatable) throw SandboxError.from(thrown.cause);
+        const error = SandboxError.from(this.signal.aborted ? this.signal.reason : thrown);
+        await attempts.failed(error, route === undefined ? "the way" : "the call");
+        if (route !== undefined && isAboutRoute(error)) await this.#renew(route, { error, signal });
+      }
     }
-  };
-  /** A server that is away too leaves the connection that there is: the host may be back at its old place. */
-  const renew = async (broken: Line, { error, signal }: Failure): Promise<void> => {
-    if (present !== broken) return;
-    await untilAborted(open(), signal).catch((thrown: unknown) => {
+  }
+
+  [Symbol.dispose](): void {
+    this.#over.abort(new SandboxError("CANCELLED", "the sandbox's handle was closed"));
+    this.#present?.sandbox[Symbol.dispose]();
+  }
+
+  #routeTo({ url, token, sessionId }: Access): Route {
+    const clients = this.#options.host({ url, token });
+    const sandbox = { sandboxId: this.sandboxId, sessionId, host: clients, [Symbol.dispose]: clients.close };
+    return { sandbox, users: 0, state: "present" };
+  }
+
+  /** Many calls may need a connection at once; they share one. */
+  #open(): Promise<Route> {
+    this.#opening ??= this.#connect().finally(() => {
+      this.#opening = undefined;
+    });
+    return this.#opening;
+  }
+
+  async #connect(): Promise<Route> {
+    const { server, verbs = [] } = this.#options;
+    const access = await server.sandboxes.connectSandbox(
+      { sandboxId: this.sandboxId, verbs: [...verbs] },
+      { signal: this.signal, timeoutMs: DEFAULT_TIMEOUT_MS.read },
+    );
+    const old = this.#present;
+    const route = this.#routeTo(access);
+    this.#present = route;
+    if (old !== undefined) replace(old);
+    return route;
+  }
+
+  /** If the server is away too, the connection that there is stays: the host may come back at its old address. */
+  async #renew(broken: Route, { error, signal }: Failure): Promise<void> {
+    if (this.#present !== broken) return;
+    await untilAborted(this.#open(), signal).catch((thrown: unknown) => {
       if (signal.aborted) throw ownEnd(signal, error);
       if (!isAway(thrown)) throw SandboxError.from(thrown);
     });
-  };
+  }
+}
 
-  return {
-    sandboxId,
-    signal: over.signal,
-    use: async (call, { signal, repeat = "keyed" }) => {
-      const attempts = createAttempts(clock, { repeat, signal });
-      for (;;) {
-        over.signal.throwIfAborted();
-        let line: Line | undefined;
-        try {
-          const used = present ?? (await untilAborted(open(), signal));
-          line = used;
-          return await during(used, () => call(used.sandbox, attempts.progress));
-        } catch (thrown) {
-          if (thrown instanceof NotRepeatable) throw SandboxError.from(thrown.cause);
-          const error = SandboxError.from(over.signal.aborted ? over.signal.reason : thrown);
-          await attempts.failed(error, line === undefined ? "the way" : "the call");
-          if (line !== undefined && isAboutLine(error)) await renew(line, { error, signal });
-        }
-      }
-    },
-    [Symbol.dispose]: () => {
-      over.abort(new SandboxError("CANCELLED", "the sandbox's handle was closed"));
-      present?.sandbox[Symbol.dispose]();
-    },
-  };
+/** What still runs over an old connection, under a token that ran out, may come to its end there. */
+function replace(route: Route): void {
+  route.state = "replaced";
+  if (route.users === 0) route.sandbox[Symbol.dispose]();
+}
+
+async function during<T>(route: Route, work: () => Promise<T>): Promise<T> {
+  route.users += 1;
+  try {
+    return await work();
+  } finally {
+    route.users -= 1;
+    if (route.state === "replaced" && route.users === 0) route.sandbox[Symbol.dispose]();
+  }
 }
 
 interface Attempts {
@@ -175,4 +199,4 @@ const isAway = (thrown: unknown): boolean =>
   hasReason(thrown, "SERVER_UNREACHABLE", "HOST_UNREACHABLE", "SHUTTING_DOWN");
 
 /** Whether another connection may help. */
-const isAboutLine = (error: SandboxError): boolean => isAway(error) || error.reason === "UNAUTHENTICATED";
+const isAboutRoute = (error: SandboxError): boolean => isAway(error) || error.reason === "UNAUTHENTICATED";

@@ -6,7 +6,7 @@ export interface SandboxNetworkPolicy {
   readonly allowOutbound?: boolean;
   readonly allowList?: readonly string[];
   readonly denyList?: readonly string[];
-  /** Fail where it cannot be enforced, instead of warning. */
+  /** Fail if it cannot be enforced, instead of warning. */
   readonly required?: boolean;
 }
 

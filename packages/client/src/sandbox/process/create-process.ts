@@ -18,7 +18,7 @@ export const toWireSize = ({ columns, rows }: TerminalSize): TerminalSize => ({
   rows: toWireUint32("rows", rows),
 });
 
-/** The handle of a process. `inputAt` is where its input goes on, if nobody else can have written any. */
+/** The handle of a process. `inputAt` is where its input goes on, if no other caller can have written any. */
 export function createProcess(calls: HostCalls, known: ProcessInfo, inputAt?: number): SandboxProcess {
   const { sessionId, clock } = calls;
   const { id: processId } = known;
@@ -63,7 +63,7 @@ export function createProcess(calls: HostCalls, known: ProcessInfo, inputAt?: nu
         });
       }
     },
-    // A signal that arrived twice is not the same as one, so it is sent again only where it certainly did not arrive.
+    // A signal that arrived twice is not the same as one, so it is sent again only if it certainly did not arrive.
     kill: async (signal = "SIGTERM", options) => {
       const request = { sessionId, processId, signal: toSignalNumber(signal) };
       const { process } = await calls.call(

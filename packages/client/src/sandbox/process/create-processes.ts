@@ -16,7 +16,7 @@ interface Program extends LaunchOptions {
   readonly terminal?: TerminalSize;
 }
 
-/** Starts it once, also where the answer has to be asked for again. */
+/** Starts it once, also if the answer has to be asked for again. */
 async function launch(calls: HostCalls, options: Program): Promise<SandboxProcess> {
   const { binary, args = [], env = {}, cwd = "", exposePort = 0, idempotencyKey = randomUUID(), terminal } = options;
   const request = {

@@ -12,7 +12,7 @@ export function createInput(
   start?: number,
 ): Pick<SandboxProcess, "write" | "closeInput"> {
   const { sessionId } = calls;
-  /** Undefined where it has to be asked for. */
+  /** Undefined if it has to be asked for. */
   let at = start === undefined ? undefined : BigInt(start);
   let last: Promise<unknown> = Promise.resolve();
 

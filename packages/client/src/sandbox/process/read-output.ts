@@ -16,7 +16,7 @@ export interface OutputQuestion {
   readonly onOutput: (output: ProcessOutput) => Promise<void>;
 }
 
-/** Reads a process's output from an offset on; a stream that breaks goes on where it was. Answers with the end, if any. */
+/** Reads a process's output from an offset on; a stream that breaks goes on where it was. Returns the end, if any. */
 export async function readOutput(
   calls: HostCalls,
   { processId, from, until, onOutput }: OutputQuestion,

@@ -6,7 +6,7 @@ export interface TerminalSize {
   readonly rows: number;
 }
 
-/** `starting` until the exposed port accepts, where there is one. */
+/** `starting` until the exposed port accepts, if there is one. */
 export type ProcessState = "starting" | "running" | "exited";
 /** Why a process ended. `stopped`: by a rollback or a destroy. `terminal_closed`: its terminal ended with the host's service. */
 export type ProcessExitReason = "exited" | "signaled" | "oom" | "sandbox_lost" | "stopped" | "terminal_closed";

@@ -2,7 +2,7 @@ import type { LaunchOptions, SandboxProcess, TerminalSize } from "./sandbox-proc
 
 /** How a program is started in a terminal. */
 export interface TerminalOptions extends Omit<LaunchOptions, "exposePort"> {
-  /** `bash`, or `sh` where there is none, unless given. */
+  /** `bash`, or `sh` if there is none, unless given. */
   readonly binary?: string;
   /** 80 x 24 unless given. */
   readonly size?: TerminalSize;

@@ -32,7 +32,7 @@ type Seen = Record<OutputChunk["stream"], bigint>;
 
 /**
  * Runs a call to its end, once, whatever happens to connections: where a stream breaks it is joined again from the offsets
- * that were reached. A call that nobody waits for any more, because of the signal or the time, is killed.
+ * that were reached. A call that is no longer waited for, because of the signal or the time, is killed.
  */
 export async function runToolCall(
   calls: HostCalls,
@@ -68,7 +68,7 @@ export async function runToolCall(
   }
 }
 
-/** Kills the call with everything it started; answers whether it was running until now. */
+/** Kills the call with everything it started; returns whether it was running until now. */
 export async function cancelToolCall(
   calls: HostCalls,
   { toolCallId }: { readonly toolCallId: string },
@@ -101,7 +101,7 @@ async function takeEvents(
     const { event } = next.value;
     context.progress();
     if (event.case === "response") {
-      // Nothing follows but the end: it is read, since a stream that is left before stays open, and nobody waits for it.
+      // Nothing follows but the end: it is read, since a stream that is left before stays open, and it is not waited for.
       coming.next().catch(() => undefined);
       return event.value;
     }
@@ -114,7 +114,7 @@ async function takeEvents(
   });
 }
 
-/** The part of the progress that was not seen yet; undefined where there is none. Moves the offset. */
+/** The part of the progress that was not seen yet; undefined if there is none. Moves the offset. */
 function nextChunk({ stream: wire, data, offset }: ToolProgress, seen: Seen): OutputChunk | undefined {
   const stream = wire === OutputStream.STDERR ? "stderr" : "stdout";
   const at = seen[stream];

@@ -79,12 +79,12 @@ export interface OutputChunk {
 /**
  * A call whose output is read as it comes. The call begins at once. A dropped connection, and a restart of the host's
  * service, are got over: the iterable goes on at its offset, or fails with the reason why it cannot. Leaving the loop
- * early kills the call, unless `detach()` was called. A stream that nobody reads makes the tool wait, unless its caller said
+ * early kills the call, unless `detach()` was called. A stream that is not read makes the tool wait, unless its caller said
  * `slowReader: "drop"`.
  */
 export interface ToolStream<T extends ToolResult> extends AsyncIterable<OutputChunk> {
   readonly toolCallId: string;
-  /** The result; output that nobody iterates over is thrown away. */
+  /** The result; output that is not iterated over is thrown away. */
   result(): Promise<T>;
   /** Lets the call go on when the loop is left; its output is thrown away from then on. */
   detach(): void;

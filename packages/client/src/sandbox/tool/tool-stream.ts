@@ -64,7 +64,7 @@ function start<T extends ToolResult>(calls: HostCalls, work: Work<T>, options: C
 
   return {
     toolCallId: request.toolCallId,
-    [Symbol.asyncIterator]: channel[Symbol.asyncIterator],
+    [Symbol.asyncIterator]: () => channel[Symbol.asyncIterator](),
     result: async () => {
       // A loop that begins right after this reads everything.
       await Promise.resolve();

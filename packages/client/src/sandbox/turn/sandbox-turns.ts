@@ -143,7 +143,7 @@ function rememberTurn(calls: HostCalls, turnNumber: number, snapshotId: string):
   if (turns.size > MAX_TURNS && first !== undefined) turns.delete(first);
 }
 
-/** The snapshot of a turn; undefined where the host has to be asked. It may have been dropped since. */
+/** The snapshot of a turn; undefined if the host has to be asked. It may have been dropped since. */
 function recallTurn(calls: HostCalls, turnNumber: number): string | undefined {
   return sealed.get(calls)?.get(turnNumber);
 }

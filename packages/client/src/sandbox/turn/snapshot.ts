@@ -37,7 +37,7 @@ export interface TurnOptions extends CallOptions {
 /** A sealed turn. */
 export interface Turn {
   readonly number: number;
-  /** Undefined where the host's storage has no snapshots: then turns are only counted. */
+  /** Undefined if the host's storage has no snapshots: then turns are only counted. */
   readonly snapshotId: string | undefined;
   /** Nothing had changed, and the last snapshot is the answer. */
   readonly unchanged: boolean;

@@ -12,7 +12,7 @@ export function toWireCount(field: string, value: number | undefined): bigint {
   return BigInt(value);
 }
 
-/** The generation that a caller means, for a request; nothing where none is meant. */
+/** The generation that a caller means, for a request; nothing if none is meant. */
 export const toWireGeneration = (value: number | undefined): { readonly expectedGeneration?: number } =>
   value === undefined ? {} : { expectedGeneration: toWireUint32("expectedGeneration", value) };
 

@@ -1,2 +1,2 @@
-/** The wire has empty text where there is none. */
+/** The wire has empty text if there is none. */
 export const toOptional = (text: string): string | undefined => (text === "" ? undefined : text);

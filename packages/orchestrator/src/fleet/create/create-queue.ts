@@ -6,18 +6,18 @@ export interface CreateQueueOptions {
   /** Names this replica. */
   readonly holder: string;
   readonly maxWaiting: number;
-  /** Why there is no use in waiting, given the time that the caller has; undefined where room may come. */
+  /** Why there is no use in waiting, given the time that the caller has; undefined if room may come. */
   readonly whyNotWait: (leftMs: number) => string | undefined;
   /** After what time it is worth to ask again. */
   readonly retryAfterMs: number;
   readonly clock: Clock;
   readonly logger: Log;
-  /** Called when creates wait for room, so that somebody makes some. */
+  /** Called when creates wait for room, so that the control loop makes some. */
   readonly onDemand: () => void;
 }
 
 export interface Waiter<T> {
-  /** Takes a place where there is one; it runs in the order in which creates came. */
+  /** Takes a place if there is one; it runs in the order in which creates came. */
   readonly take: () => T | undefined;
   /** How long it may wait. */
   readonly leftMs: number;
@@ -38,7 +38,7 @@ const MISSES_AT_ONCE = 32;
 
 /**
  * Creates that found no room. Each is tried again when something has changed, first come first served; none holds a place
- * while it waits. It is bounded, and refuses at once where waiting is of no use.
+ * while it waits. It is bounded, and refuses at once if waiting is of no use.
  */
 export class CreateQueue {
   readonly #options: CreateQueueOptions;
@@ -135,7 +135,7 @@ export class CreateQueue {
     await store.putDemand({ holder, waitingCreates: this.#waiting.size, ttlMs: DEMAND_TTL_MS }, call);
   }
 
-  /** Answers when the store knows what waits. */
+  /** Returns when the store knows what waits. */
   async idle(): Promise<void> {
     await this.#announcing;
   }

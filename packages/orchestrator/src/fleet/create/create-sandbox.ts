@@ -6,8 +6,8 @@ import { beginCreate } from "./begin-create.ts";
 import type { CreateAttempt, CreateWish } from "./create-attempt.ts";
 import { CreateOperation, type CreateOperationOptions, type CreateStart } from "./create-operation.ts";
 import { HostAsker, type HostAskerOptions } from "./host-asker.ts";
-import { SharedCall } from "./shared-call.ts";
 import { SlotTaker, type TakenSlot, type TakeSlotOptions } from "./take-slot.ts";
+import { SharedCall } from "./shared-call.ts";
 
 export interface CreateSandboxOptions
   extends TakeSlotOptions,

@@ -25,7 +25,7 @@ export function createWaitingPolicy({
   bootTimeMs,
 }: WaitingPolicyOptions) {
   const mayServeSoon = (view: InstanceView): boolean => {
-    if (isLeaving(view) || view.answered === "no" || view.row.admission === "cordoned") return false;
+    if (isLeaving(view) || !view.isAnswering || view.row.admission === "cordoned") return false;
     const isRecovering = begunDrain(view.row) !== undefined && isWell(view);
     return isRecovering || (view.health === "unknown" && view.badInRow < unhealthyThreshold);
   };

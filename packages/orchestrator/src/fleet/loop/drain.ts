@@ -5,7 +5,7 @@ import { count, isBooting, isKept, isLeaving, isLost, isWell, type InstanceView 
 
 /**
  * Brings drains on. Until the deadline sandboxes go on; then those that are left are paused, and their machine is stopped
- * where that keeps what it holds. Of the instances of an old image one at a time is emptied, and passed over where it
+ * where that keeps what it holds. Of the instances of an old image one at a time is emptied, and passed over if it
  * still holds sandboxes at its deadline.
  */
 export const drain: Phase = (world) => [

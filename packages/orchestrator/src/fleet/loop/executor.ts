@@ -40,7 +40,7 @@ export class Executor {
     drain: ({ instanceId, plan }, lead) => this.#setDrain(instanceId, plan, lead),
     undrain: ({ instanceId }, lead) => this.#setDrain(instanceId, undefined, lead),
     forget: ({ instanceId }, lead) => this.#forget(instanceId, lead),
-    /** The control loop tells people. */
+    /** The control loop reports it to operators. */
     report: () => Promise.resolve(),
     pause_sessions: ({ instanceId }) => ({
       instanceId,
@@ -88,7 +88,7 @@ export class Executor {
     }
   }
 
-  /** Tells each host that answers whether it may take new sessions, if it thinks otherwise. */
+  /** Says to each host that answers whether it may take new sessions, if it thinks otherwise. */
   reconcileAdmission(lead: Lead): void {
     const { registry } = this.#options;
     for (const instanceId of registry.connectedIds()) {

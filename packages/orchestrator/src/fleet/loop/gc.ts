@@ -2,8 +2,8 @@ import type { Action, Phase } from "./phase.ts";
 import { isEnded, isLost, type InstanceView } from "../registry/instance-view.ts";
 
 /**
- * Forgets machines that have ended, and tells people of those that their maker does not list any more. A list that lacks
- * a machine proves its end only where that end was asked for.
+ * Forgets machines that have ended, and reports those that their maker does not list any more. A list that lacks
+ * a machine proves its end only if that end was asked for.
  */
 export const gc: Phase = ({ instances }) => instances.flatMap(settle);
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
-import { health } from "./health.ts";
-import { booting, NOW_MS, plan, view, silent, world } from "./world.suite.ts";
+import { health, recovery } from "./health.ts";
+import { booting, NOW_MS, plan, silent, view, world } from "./world.suite.ts";
+import type { DrainReason } from "../../store/store.ts";
 
 const interrupted = (atMs: number) =>
   ({ state: "running", launchedAtMs: 0, interruption: { atMs, action: "terminate" } }) as const;
@@ -34,5 +35,26 @@ describe("the health phase", () => {
     ]);
     const late = health(world([view("a", { machine: interrupted(NOW_MS + 1000), row: { drain: plan() } })]));
     expect(late).toMatchObject([{ kind: "drain", plan: { reason: "interruption", deadlineMs: NOW_MS } }]);
+  });
+});
+
+const drained = (reason: DrainReason, goodInRow: number) => view("a", { goodInRow, row: { drain: plan({ reason }) } });
+const stopped = { state: "stopped", launchedAtMs: 0, interruption: undefined } as const;
+
+describe("the recovery phase", () => {
+  it("takes a host back after enough good answers, and not before", () => {
+    expect(recovery(world([drained("health", 2)]))).toEqual([]);
+    expect(recovery(world([drained("health", 3)]))).toEqual([{ kind: "undrain", instanceId: "a" }]);
+  });
+
+  it.each<DrainReason>(["scale_down", "operator", "refresh", "interruption"])("lets a drain for %s go on", (reason) => {
+    expect(recovery(world([drained(reason, 100)]))).toEqual([]);
+  });
+
+  it("starts a machine that should run, and none that should not or cannot", () => {
+    expect(recovery(world([view("a", { machine: stopped })]))).toEqual([{ kind: "start", instanceId: "a" }]);
+    expect(recovery(world([view("a", { machine: stopped, row: { goal: "stopped" } })]))).toEqual([]);
+    const capabilities = { launch: "supported", stopStart: "unsupported" } as const;
+    expect(recovery(world([view("a", { machine: stopped })], { capabilities }))).toEqual([]);
   });
 });

@@ -22,8 +22,24 @@ function judge(view: InstanceView, { nowMs, policy }: World): readonly Action[] 
     const sessions = drain?.sessions ?? "keep";
     return [{ kind: "drain", instanceId, plan: { reason: "interruption", sinceMs: nowMs, deadlineMs, sessions } }];
   }
-  const isIll = row.everAnswered === "yes" && view.badInRow >= policy.unhealthyThreshold;
+  const isIll = row.hasAnswered && view.badInRow >= policy.unhealthyThreshold;
   if (!isIll || drain !== undefined) return [];
   const deadlineMs = nowMs + policy.drainTimeoutMs;
   return [{ kind: "drain", instanceId, plan: { reason: "health", sinceMs: nowMs, deadlineMs, sessions: "keep" } }];
+}
+
+/**
+ * Takes hosts back that have become well again, and starts machines that should run and do not. A drain for any reason
+ * but health goes on.
+ */
+export const recovery: Phase = (world) => world.instances.flatMap((view) => recover(view, world));
+
+function recover(view: InstanceView, { policy, capabilities }: World): readonly Action[] {
+  const { row, machine, goodInRow } = view;
+  if (row.goal !== "running") return [];
+  const { instanceId } = row;
+  const drain = begunDrain(row);
+  if (drain?.reason === "health" && goodInRow >= policy.healthyThreshold) return [{ kind: "undrain", instanceId }];
+  const isDown = machine?.state === "stopped" && drain?.reason !== "interruption";
+  return isDown && capabilities.stopStart === "supported" ? [{ kind: "start", instanceId }] : [];
 }

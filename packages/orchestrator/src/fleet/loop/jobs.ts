@@ -27,7 +27,7 @@ export class Jobs {
     this.#running.set(instanceId, running);
   }
 
-  /** Answers when nothing is under way. */
+  /** Returns when nothing is under way. */
   async idle(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running.values());
   }

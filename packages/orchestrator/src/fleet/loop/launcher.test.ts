@@ -31,7 +31,7 @@ describe("a launch", () => {
     await using fleet = await failing(lost, lost, lost);
     for (let round = 0; round < 5; round += 1) await fleet.tick();
     expect(new Set(fleet.provisioner.launches)).toEqual(new Set(["new-1"]));
-    expect(await fleet.store.listInstances(CALL)).toMatchObject([{ instanceId: "new-1", everAnswered: "no" }]);
+    expect(await fleet.store.listInstances(CALL)).toMatchObject([{ instanceId: "new-1", hasAnswered: false }]);
   });
 
   it("that was refused leaves nothing on record, and the next one waits a while", async () => {

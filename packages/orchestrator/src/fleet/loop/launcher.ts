@@ -54,7 +54,7 @@ export class Launcher {
       image,
       drain: undefined,
       goal: "running",
-      everAnswered: "no",
+      hasAnswered: false,
       version: 0,
     };
     if ((await store.putInstance(row, lead)) === "changed") return;

@@ -24,7 +24,7 @@ interface Held {
 }
 
 /**
- * Holds the lease of the control loop. It is renewed at a third of its time; where that fails it is given up at two
+ * Holds the lease of the control loop. It is renewed at a third of its time; if that fails it is given up at two
  * thirds, so that no replica acts on a lease that another may have.
  */
 export class Leadership {
@@ -39,7 +39,7 @@ export class Leadership {
     return this.#held?.lead;
   }
 
-  /** Takes the lease or renews it where that is due. Undefined while another has it. */
+  /** Takes the lease or renews it if that is due. Undefined while another has it. */
   async hold(call: { readonly signal: AbortSignal }): Promise<Lead | undefined> {
     const { clock, ttlMs } = this.#options;
     const held = this.#held;

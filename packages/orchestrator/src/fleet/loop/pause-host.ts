@@ -8,7 +8,7 @@ export async function closeAndList(host: HostConnection, call: FencedHostCall): 
   return (await host.sessions(call)).filter(({ state }) => state !== "destroying");
 }
 
-/** Pauses all that runs on a host that was closed before. Throws where one could not be paused, when all were tried. */
+/** Pauses all that runs on a host that was closed before. Throws if one could not be paused, when all were tried. */
 export async function pauseAll(host: HostConnection, call: FencedHostCall): Promise<void> {
   const left = (await closeAndList(host, call)).filter(({ state }) => state === "active" || state === "creating");
   const failures: unknown[] = [];

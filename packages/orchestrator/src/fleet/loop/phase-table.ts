@@ -1,9 +1,7 @@
 import { drain } from "./drain.ts";
-import { health } from "./health.ts";
+import { health, recovery } from "./health.ts";
 import type { Phases } from "./phase.ts";
-import { recovery } from "./recovery.ts";
-import { scaleDown } from "./scale-down.ts";
-import { scaleUp } from "./scale-up.ts";
+import { scaleDown, scaleUp } from "./scale.ts";
 import { gc } from "./gc.ts";
 import { terminate } from "./terminate.ts";
 

@@ -44,7 +44,7 @@ export type Action =
   | { readonly kind: "terminate"; readonly instanceId: string; readonly proof: "empty" | "discard" | "never_came_up" }
   /** The machine is gone for certain. */
   | { readonly kind: "forget"; readonly instanceId: string }
-  /** People should know. */
+  /** To be reported to operators. */
   | { readonly kind: "report"; readonly instanceId: string; readonly message: string };
 
 /** A step of the loop: pure, level-triggered, decides on one look at the world. */

@@ -34,7 +34,7 @@ describe("the terminate phase", () => {
     ["is silent while it is emptied", drained({ deadlineMs: 0 }, silent)],
     ["stays silent", view("a", { ...silent, badInRow: 100_000 })],
     ["still may come up", booting("a")],
-    ["has answered once", view("a", { ...silent, answered: "no", row: { createdAtMs: OLD_MS } })],
+    ["has answered once", view("a", { ...silent, isAnswering: false, row: { createdAtMs: OLD_MS } })],
     ["may hold a sandbox", neverUp({ sessions: 1 })],
     ["may be used until the deadline", view("a", { sessions: 1, row: { drain: plan({ sessions: "discard" }) } })],
   ])("never ends a machine that %s", (_what, instance) => {

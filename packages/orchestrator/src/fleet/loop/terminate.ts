@@ -28,10 +28,10 @@ function proofOf(view: InstanceView, world: World): "empty" | "discard" | "never
 }
 
 /** Its host has just answered, be it well or ill. */
-const saysSo = (view: InstanceView): boolean => view.answered === "yes" && view.health !== "unknown";
+const saysSo = (view: InstanceView): boolean => view.isAnswering && view.health !== "unknown";
 
-const neverCameUp = ({ row, answered }: InstanceView, { nowMs, policy }: World): boolean =>
-  row.everAnswered === "no" && answered === "no" && nowMs - row.createdAtMs >= policy.provisionTimeoutMs;
+const neverCameUp = ({ row, isAnswering }: InstanceView, { nowMs, policy }: World): boolean =>
+  !row.hasAnswered && !isAnswering && nowMs - row.createdAtMs >= policy.provisionTimeoutMs;
 
 function endAgain(view: InstanceView, { policy }: World): readonly Action[] {
   const { instanceId } = view.row;

@@ -26,13 +26,13 @@ export function view(
       image: "image-1",
       drain: undefined,
       goal: "running",
-      everAnswered: "yes",
+      hasAnswered: true,
       version: 1,
       ...row,
     },
     machine: { state: "running", launchedAtMs: 0, interruption: undefined },
     missedLists: 0,
-    answered: "yes",
+    isAnswering: true,
     health: "healthy",
     goodInRow: 10,
     badInRow: 0,
@@ -46,9 +46,9 @@ export function view(
 /** A machine that was launched a second ago and has not answered yet. */
 export const booting = (instanceId: string): InstanceView =>
   view(instanceId, {
-    row: { everAnswered: "no", createdAtMs: NOW_MS - 1000 },
+    row: { hasAnswered: false, createdAtMs: NOW_MS - 1000 },
     machine: { state: "pending", launchedAtMs: NOW_MS - 1000, interruption: undefined },
-    answered: "no",
+    isAnswering: false,
     health: "unknown",
     goodInRow: 0,
   });

@@ -126,7 +126,7 @@ const lacksTemplate = ({ template }: PlacementRequest, { templates }: PlacementI
 
 const gradeOf = ({ health }: PlacementInstance): number => (health === "healthy" ? 0 : 2);
 
-/** False where the instance is certainly worse; true says nothing. */
+/** False if the instance is certainly worse; true says nothing. */
 function mayBeat(instance: PlacementInstance, other: Ranked): boolean {
   const grade = gradeOf(instance);
   if (grade !== other.grade) return grade < other.grade;

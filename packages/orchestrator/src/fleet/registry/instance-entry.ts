@@ -10,7 +10,7 @@ import type { Promised } from "../placement/slots.ts";
 /** All that is known about one instance: what the fleet wants, what its maker says, what its host says. */
 export interface Entry {
   readonly row: InstanceRow;
-  /** As its maker last described it; undefined where no list has had it yet. */
+  /** As its maker last described it; undefined if no list has had it yet. */
   readonly machine: Machine | undefined;
   /** How many lists in a row have not had it. */
   readonly missedLists: number;
@@ -23,7 +23,7 @@ export interface Entry {
   readonly badInRow: number;
   /** When it last had sandboxes or came up. */
   readonly idleSinceMs: number;
-  /** What people should know beyond that; empty where there is nothing. */
+  /** What people should know beyond that; empty if there is nothing. */
   readonly notice: string;
 }
 
@@ -54,7 +54,7 @@ export function unwrittenRow(machine: Machine): InstanceRow {
     image: machine.image,
     drain: undefined,
     goal: machine.state === "terminating" || machine.state === "terminated" ? "terminated" : "running",
-    everAnswered: "yes",
+    hasAnswered: true,
     version: 0,
   };
 }
@@ -65,7 +65,7 @@ export function stateOf(entry: Entry): InstanceState {
   if (row.goal === "terminated" || machineState === "terminating") return "terminating";
   if (row.goal === "stopped" || machineState === "stopped") return "stopped";
   if (begunDrain(row) !== undefined) return "draining";
-  if (machine === undefined) return row.everAnswered === "yes" ? "stopped" : "provisioning";
+  if (machine === undefined) return row.hasAnswered ? "stopped" : "provisioning";
   return machine.state === "running" ? stateOfHost(entry) : "provisioning";
 }
 
@@ -138,12 +138,12 @@ export function toFleetInstance(entry: Entry): FleetInstance {
 /** One that has answered before and says nothing now may hold a sandbox, so it counts as if it did. */
 export function toView(entry: Entry, promised: Promised, terminateTries: number): InstanceView {
   const { machine, row, report } = entry;
-  const reported = report?.sessionCount ?? (row.everAnswered === "yes" ? 1 : 0);
+  const reported = report?.sessionCount ?? (row.hasAnswered ? 1 : 0);
   return {
     row,
     machine: entry.missedLists > 0 ? undefined : machine,
     missedLists: entry.missedLists,
-    answered: report === undefined ? "no" : "yes",
+    isAnswering: report !== undefined,
     health: healthOf(entry),
     goodInRow: entry.goodInRow,
     badInRow: entry.badInRow,

@@ -70,7 +70,7 @@ describe("InstanceRegistry", () => {
       image: "",
       drain: undefined,
       goal: "running",
-      everAnswered: "yes",
+      hasAnswered: true,
       version: 0,
     };
     await fleet.store.putInstance(remembered, CALL);
@@ -106,7 +106,7 @@ describe("InstanceRegistry", () => {
     expect(only([...fleet.registry.placementView()]).admission).toBe("booting");
     fleet.store.putInstance = putInstance;
     await fleet.registry.refresh(CALL);
-    expect(only(await fleet.store.listInstances(CALL))).toMatchObject({ instanceId: "i-1", everAnswered: "yes" });
+    expect(only(await fleet.store.listInstances(CALL))).toMatchObject({ instanceId: "i-1", hasAnswered: true });
     expect(only([...fleet.registry.placementView()]).admission).toBe("open");
   });
 

@@ -67,7 +67,7 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
 
   /**
    * `sync`, and a question to every host, all at once. A host that does not answer stays what it was, but gets nothing
-   * new. The hosts are asked also where the look at records and machines fails.
+   * new. The hosts are asked also if the look at records and machines fails.
    */
   async refresh(call: Call): Promise<void> {
     const [synced] = await Promise.allSettled([this.sync(call)]);
@@ -116,7 +116,7 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
     return this.#entries.get(instanceId)?.row;
   }
 
-  /** As its maker said last; undefined where no list has had it. */
+  /** As its maker said last; undefined if no list has had it. */
   machineState(instanceId: string): MachineState | undefined {
     return this.#entries.get(instanceId)?.machine?.state;
   }
@@ -124,13 +124,13 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
   /** Its host has answered in an earlier life, and in this one it has not been asked yet, or not answered. */
   isComing(instanceId: string): boolean {
     const entry = this.#entries.get(instanceId);
-    if (entry?.row.goal !== "running" || entry.row.everAnswered === "no" || entry.row.version === 0) return false;
+    if (entry?.row.goal !== "running" || !entry.row.hasAnswered || entry.row.version === 0) return false;
     const { machine, report, silence } = entry;
     if (report !== undefined || silence !== undefined || machine?.problem !== undefined) return false;
     return machine?.state === "pending" || machine?.state === "running";
   }
 
-  /** The last answer, where the host has given one to the last question. */
+  /** The last answer, if the host has given one to the last question. */
   report(instanceId: string): HostReport | undefined {
     const entry = this.#entries.get(instanceId);
     return entry?.silence === undefined ? entry?.report : undefined;
@@ -164,7 +164,7 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
     this.#set({ ...(known ?? this.#unseen(row)), row });
   }
 
-  /** What people should know about an instance; empty takes it back. Answers whether it is something new. */
+  /** What people should know about an instance; empty takes it back. Returns whether it is something new. */
   notice(instanceId: string, notice: string): "new" | "known" {
     const entry = this.#entries.get(instanceId);
     if (entry === undefined || entry.notice === notice) return "known";
@@ -249,13 +249,13 @@ export class InstanceRegistry implements FleetView, AsyncDisposable {
     this.#set({ ...entry, silence, goodInRow: 0, badInRow: entry.badInRow + 1 });
   }
 
-  /** Whether it is on record that the host has answered; puts it there where it is not. */
+  /** Whether it is on record that the host has answered; puts it there if it is not. */
   async #isOnRecord({ row }: Entry, call: Call): Promise<boolean> {
-    if (row.version > 0 && row.everAnswered === "yes") return true;
+    if (row.version > 0 && row.hasAnswered) return true;
     if (row.goal === "terminated") return false;
-    const put = await this.#options.store.putInstance({ ...row, everAnswered: "yes" }, call);
+    const put = await this.#options.store.putInstance({ ...row, hasAnswered: true }, call);
     if (put === "changed") return false;
-    this.adoptRow({ ...row, everAnswered: "yes", version: row.version + 1 });
+    this.adoptRow({ ...row, hasAnswered: true, version: row.version + 1 });
     return true;
   }
 

@@ -5,7 +5,7 @@ import type { InstanceRow } from "../../store/store.ts";
 /** One instance as the loop sees it at one moment. */
 export interface InstanceView {
   readonly row: InstanceRow;
-  /** Undefined where the maker's list does not have it: that is no proof of its end. */
+  /** Undefined if the maker's list does not have it: that is no proof of its end. */
   readonly machine:
     | {
         readonly state: MachineState;
@@ -16,7 +16,7 @@ export interface InstanceView {
   /** Since when the maker's list lacks it, in rounds that did answer. */
   readonly missedLists: number;
   /** Whether its host has answered since the machine last started. */
-  readonly answered: "yes" | "no";
+  readonly isAnswering: boolean;
   /** The last answer, or that there was none. An ill host says so itself. */
   readonly health: "healthy" | "degraded" | "unhealthy" | "unknown";
   readonly goodInRow: number;
@@ -39,13 +39,13 @@ export const isEnded = ({ machine }: InstanceView): boolean => machine?.state ==
 
 /** Its maker has not listed it for a while: it may be there all the same. One that boots may be listed later. */
 export const isLost = (view: InstanceView): boolean =>
-  view.missedLists >= LOST_AFTER_LISTS && (view.answered === "no" || view.health === "unknown") && !isBooting(view);
+  view.missedLists >= LOST_AFTER_LISTS && (!view.isAnswering || view.health === "unknown") && !isBooting(view);
 
 /** Launched, and its host has never answered: it counts as capacity to come. */
 export const isBooting = (view: InstanceView): boolean =>
   view.row.goal === "running" &&
-  view.row.everAnswered === "no" &&
-  view.answered === "no" &&
+  !view.row.hasAnswered &&
+  !view.isAnswering &&
   !isEnded(view) &&
   begunDrain(view.row) === undefined;
 
@@ -56,8 +56,8 @@ export const isLeaving = (view: InstanceView): boolean => {
 };
 
 /** Its host has just answered and said that it is well enough. */
-export const isWell = ({ answered, health }: InstanceView): boolean =>
-  answered === "yes" && (health === "healthy" || health === "degraded");
+export const isWell = ({ isAnswering, health }: InstanceView): boolean =>
+  isAnswering && (health === "healthy" || health === "degraded");
 
 /** Takes new sandboxes. */
 export const isServing = (view: InstanceView): boolean => isOpen(view.row) && isWell(view) && !isEnded(view);

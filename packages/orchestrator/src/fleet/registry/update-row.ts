@@ -4,8 +4,8 @@ import type { FencedCall, InstanceRow, Store } from "../../store/store.ts";
 const TRIES = 10;
 
 /**
- * Changes a row as it is now on record, again where somebody else was faster. `change` answers undefined where nothing is
- * to be done. Answers with the row that is on record afterwards, undefined where there is none.
+ * Changes a row as it is now on record, again if another writer was faster. `change` returns undefined if nothing is
+ * to be done. Returns the row that is on record afterwards, undefined if there is none.
  */
 export async function updateRow(
   { store, instanceId, change }: UpdateRow,

@@ -47,7 +47,7 @@ export class Ec2Cache {
     return entry !== undefined && this.#clock.monotonicMs() - entry.seenAtMs < this.#graceMs;
   }
 
-  /** Takes in what EC2 shows about a machine and answers what is true. */
+  /** Takes in what EC2 shows about a machine and returns what is true. */
   see(seen: Seen): Machine {
     const { instanceId } = seen.machine;
     const nowMs = this.#clock.monotonicMs();

@@ -48,7 +48,7 @@ export class Ec2Fleet {
     };
   }
 
-  /** One machine, or undefined where there is none. */
+  /** One machine, or undefined if there is none. */
   async find(instanceId: string, call: Call): Promise<Machine | undefined> {
     const group = await this.seen(instanceId, call);
     return group.length === 0 ? this.#cache.unseenOne(instanceId) : this.#take(group).machine;
@@ -60,7 +60,7 @@ export class Ec2Fleet {
     return this.#byInstance(await this.#instances(filters, call)).get(instanceId) ?? [];
   }
 
-  /** What EC2 itself says about the machine of an id, where it shows one that has not ended. */
+  /** What EC2 itself says about the machine of an id, if it shows one that has not ended. */
   async findInstance(instanceId: string, call: Call): Promise<Instance | undefined> {
     const instances = await this.#instances(this.#filters({ [INSTANCE_TAG]: instanceId }), call);
     return instances.find(({ State: state }) => state?.Name !== "terminated" && state?.Name !== "shutting-down");
@@ -84,7 +84,7 @@ export class Ec2Fleet {
     return { machine, revived: this.#cache.isRevived(first) ? [first.ec2Id] : [] };
   }
 
-  /** By the fleet's ids; where one has several machines, the one that lives and was first comes first. */
+  /** By the fleet's ids; if one has several machines, the one that lives and was first comes first. */
   #byInstance(instances: readonly Instance[]): ReadonlyMap<string, readonly Seen[]> {
     const seen = instances.flatMap((instance) => seenOf(instance, this.#options) ?? []);
     const groups = Map.groupBy(seen, ({ machine }) => machine.instanceId);
@@ -120,9 +120,9 @@ export class Ec2Fleet {
   async #lookForInterruptions(call: Call): Promise<void> {
     const { client, hardware, logger, tags } = this.#options;
     const filters = Object.entries(tags).map(([key, value]) => ({ Name: `tag:${key}`, Values: [value] }));
-    const spot = hardware.spot === "off" ? "no" : "yes";
+    const hasSpot = hardware.spot !== "off";
     try {
-      this.#interruptions = await readInterruptions({ client, filters, spot }, call);
+      this.#interruptions = await readInterruptions({ client, filters, hasSpot }, call);
     } catch (error) {
       call.signal.throwIfAborted();
       const err: SandboxError = sandboxErrorOf(error, "tell what it takes back");

@@ -3,22 +3,22 @@ import type { Clock, Log } from "@turnbox/core";
 import type { Tags } from "../provisioner.ts";
 
 /**
- * What machines are made of. Where there is a launch template, whatever is empty or null here is its to say; the
+ * What machines are made of. If there is a launch template, whatever is empty or null here is its to say; the
  * metadata service, the encryption of the disk and the tags are never left to it.
  */
 export interface Ec2Hardware {
   /** The AMI; empty only with a launch template. */
   readonly image: string;
-  /** In order of preference: the next one is tried where there is no room for the one before. */
+  /** In order of preference: the next one is tried if there is no room for the one before. */
   readonly instanceTypes: readonly string[];
   /** In order of preference, for each type; a subnet is in one zone. */
   readonly subnets: readonly string[];
   readonly securityGroups: readonly string[];
   /** Name or ARN. Sandboxes cannot reach it, and a host needs none. */
   readonly instanceProfile: string | null;
-  /** Id (`lt-...`) or name, and after a colon its version; the default version where there is none. */
+  /** Id (`lt-...`) or name, and after a colon its version; the default version if there is none. */
   readonly launchTemplate: string | null;
-  /** `preferred` takes ordinary machines where no spot machine is to be had. Spot machines cannot be stopped. */
+  /** `preferred` takes ordinary machines if no spot machine is to be had. Spot machines cannot be stopped. */
   readonly spot: "off" | "preferred" | "only";
   /** The size of the root volume; null means as large as the image. */
   readonly diskGib: number | null;
@@ -45,7 +45,7 @@ export interface Ec2Options {
   /** From 0 to 1: spreads what many would otherwise ask at the same moment. */
   readonly random: () => number;
   /**
-   * For how long EC2 may not know what it has been told: a new machine that is not found is there all the same, and an
+   * For how long EC2 may not know of an order that it has accepted: a new machine that is not found is there all the same, and an
    * older state than the one known is not believed.
    */
   readonly graceMs?: number;

@@ -14,7 +14,7 @@ import { afterAll, describe, expect, it } from "@jest/globals";
 import { systemClock } from "@turnbox/core";
 import type { Provisioner, Tags } from "../provisioner.ts";
 import { provisionerSuite } from "../provisioner.suite.ts";
-import { createEc2Client } from "./ec2-client.ts";
+import { createEc2Client } from "./ec2-provisioner-from-config.ts";
 import type { Ec2Hardware } from "./ec2-options.ts";
 import { type MotoServer, startMoto } from "./moto-server.suite.ts";
 import { providePythonTools } from "./python-tools.suite.ts";

@@ -116,7 +116,7 @@ class Ec2Provisioner implements Provisioner {
     this.#options.client.destroy();
   }
 
-  /** The fleet's tags and those of a call; undefined where they contradict each other. */
+  /** The fleet's tags and those of a call; undefined if they contradict each other. */
   #merged(tags: Tags): Tags | undefined {
     const own = this.#options.tags;
     return Object.entries(tags).some(([key, value]) => key in own && own[key] !== value)

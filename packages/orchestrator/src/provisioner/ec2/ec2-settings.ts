@@ -1,6 +1,6 @@
 import { setting } from "@turnbox/core";
 
-/** What a fleet on EC2 can be told. Credentials and endpoint are the SDK's own (AWS_*), and no part of it. */
+/** The settings of a fleet on EC2. Credentials and endpoint are the SDK's own (AWS_*), and no part of it. */
 export const EC2_SETTINGS = {
   ec2Region: setting.text({
     env: "TURNBOX_EC2_REGION",

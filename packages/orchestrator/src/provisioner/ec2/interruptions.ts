@@ -28,16 +28,16 @@ export interface InterruptionQuestion {
   readonly client: EC2Client;
   /** What the fleet's own spot requests are known by; never empty. */
   readonly filters: readonly Filter[];
-  readonly spot: "yes" | "no";
+  readonly hasSpot: boolean;
 }
 
 /** What EC2 is about to take back, by its own ids of machines. */
 export async function readInterruptions(
-  { client, filters, spot }: InterruptionQuestion,
+  { client, filters, hasSpot }: InterruptionQuestion,
   { signal }: { readonly signal: AbortSignal },
 ): Promise<ReadonlyMap<string, Interruption>> {
   const [requests, statuses] = await Promise.all([
-    spot === "no"
+    !hasSpot
       ? []
       : allPages(
           (NextToken) =>

@@ -109,7 +109,7 @@ const messageOf = (error: unknown): string =>
 
 /**
  * The token was used for another configuration of the same machine, so that machine was asked for before and may be
- * there. It is taken as it is; where it does not show, nothing is made.
+ * there. It is taken as it is; if it does not show, nothing is made.
  */
 async function findInstead(error: unknown, giveUpAtMs: number, context: LaunchContext): Promise<Instance> {
   const { clock, signal } = context;

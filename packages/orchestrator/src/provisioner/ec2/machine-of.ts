@@ -54,7 +54,7 @@ function urlOf(instance: Instance, { hostPort, hostAddress }: AddressRule): stri
   return name === undefined || name === "" ? undefined : `https://${name}:${hostPort}`;
 }
 
-/** Why it ended or stopped, unless somebody wanted it so. */
+/** Why it ended or stopped, unless that was asked for. */
 function problemOf(instance: Instance, state: MachineState): string | undefined {
   const { Code: code = "", Message: message = code } = instance.StateReason ?? {};
   if (state === "pending" || state === "running" || code === "" || code.startsWith("Client.User")) return undefined;

@@ -10,7 +10,7 @@ import { INSTANCE_TAG } from "./ec2-options.ts";
 /** A machine as the model of AWS shows it to its account. */
 export interface MotoMachine {
   readonly ec2Id: string;
-  /** The fleet's own id of it; empty where it carries none. */
+  /** The fleet's own id of it; empty if it carries none. */
   readonly instanceId: string;
   readonly clientToken: string;
   readonly tags: Readonly<Record<string, string>>;
@@ -22,7 +22,7 @@ export interface MotoAccount extends Disposable {
   /** All machines that ever were, those that have ended too. */
   machines(): Promise<readonly MotoMachine[]>;
   terminate(ec2Id: string): Promise<void>;
-  /** A subnet whose addresses are this machine's own, so that nothing is ever sent to a stranger. Answers with its id. */
+  /** A subnet whose addresses are this machine's own, so that nothing is ever sent to a stranger. Returns its id. */
   makeLoopbackSubnet(): Promise<string>;
 }
 

@@ -92,7 +92,7 @@ function profile(name: string | null): Pick<RunInstancesCommandInput, "IamInstan
   return { IamInstanceProfile: name.startsWith("arn:") ? { Arn: name } : { Name: name } };
 }
 
-/** A machine that shuts itself down keeps its disk, where it can be started again. */
+/** A machine that shuts itself down keeps its disk, if it can be started again. */
 function market(
   offer: LaunchOffer,
 ): Pick<RunInstancesCommandInput, "InstanceMarketOptions" | "InstanceInitiatedShutdownBehavior"> {

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { type Clock, createLog } from "@turnbox/core";
 import type { Provisioner } from "../provisioner.ts";
-import { createEc2Client } from "./ec2-client.ts";
+import { createEc2Client } from "./ec2-provisioner-from-config.ts";
 import type { Ec2Hardware, Ec2Options } from "./ec2-options.ts";
 import { createEc2Provisioner } from "./ec2-provisioner.ts";
 
@@ -165,7 +165,7 @@ export async function startScriptedEc2(): Promise<ScriptedEc2> {
     faults.get(action)?.[0]?.kind === "error" &&
     [...instances.values()].some(({ token }) => token === params.get("ClientToken"));
 
-  /** What a fault says instead of EC2; undefined where EC2 is to do its work. */
+  /** What a fault says instead of EC2; undefined if EC2 is to do its work. */
   const meet = (fault: Fault | undefined, response: ServerResponse): "met" | undefined => {
     switch (fault?.kind) {
       case "error":

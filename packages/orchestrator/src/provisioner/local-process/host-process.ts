@@ -27,7 +27,7 @@ export interface HostProcess {
   readonly beats: (() => number) | undefined;
   /** Settles with how it ended, by whatever cause; never rejects. */
   readonly exited: Promise<string>;
-  /** Asks it to end, waits, and ends it by force after the stop timeout. Answers when it is gone. */
+  /** Asks it to end, waits, and ends it by force after the stop timeout. Returns when it is gone. */
   stop(): Promise<void>;
   /** Ends it by force, without a word. */
   kill(): void;
@@ -94,7 +94,7 @@ async function spawnWithLog(spec: HostProcessSpec): Promise<HostChild> {
   if (size > MAX_LOG_BYTES) await rename(spec.logPath, `${spec.logPath}.1`);
   const log = await open(spec.logPath, "a", 0o600);
   try {
-    // Whatever the host starts inherits this; where it cannot be had, sandboxes start slower and the host says so.
+    // Whatever the host starts inherits this; if it cannot be had, sandboxes start slower and the host says so.
     const { command, args } = withoutMembarrier(spec);
     return spawn(command, [...args], {
       detached: true,

@@ -2,7 +2,9 @@ import { type Clock, hasReason, type Log, SandboxError } from "@turnbox/core";
 import type { Machine, MachineState, Tags } from "../provisioner.ts";
 import { type HostProcess, type HostProcessSpec, startHostProcess } from "./host-process.ts";
 import { untilStill } from "./heartbeat.ts";
-import { restartDelayMs } from "./restart-backoff.ts";
+
+/** How long to wait after the first, second, ... failed start in a row; the last one holds for all further ones. */
+const RESTART_DELAYS_MS: readonly number[] = [1000, 2000, 5000, 10_000, 30_000];
 
 export interface LocalHostOptions {
   readonly instanceId: string;
@@ -55,13 +57,13 @@ export class LocalHost {
     };
   }
 
-  /** Answers when the host announced itself; joins a start that is under way. */
+  /** Returns when the host announced itself; joins a start that is under way. */
   async start(): Promise<void> {
     this.#run ??= this.#begin();
     await this.#run.first;
   }
 
-  /** Answers when the process is gone. */
+  /** Returns when the process is gone. */
   async stop(last: "stopped" | "terminated"): Promise<void> {
     const run = this.#run;
     if (run !== undefined) {
@@ -128,7 +130,7 @@ export class LocalHost {
   }
 }
 
-/** Waits until the host ended, or ends it when it is no longer wanted or stands still; answers how it ended. */
+/** Waits until the host ended, or ends it when it is no longer wanted or stands still; returns how it ended. */
 async function endOf(
   host: HostProcess,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
@@ -160,4 +162,9 @@ async function endOf(
 function ignoreAbort(error: unknown): void {
   if (hasReason(error, "CANCELLED") || (error instanceof Error && error.name === "AbortError")) return;
   throw error;
+}
+
+/** How long to wait after the failed start number `failures` in a row (the first is 1). */
+function restartDelayMs(failures: number): number {
+  return RESTART_DELAYS_MS[Math.min(Math.max(failures, 1), RESTART_DELAYS_MS.length) - 1] ?? 0;
 }

@@ -9,7 +9,7 @@ export interface StaticHost {
 }
 
 export interface StaticProvisionerOptions {
-  /** Machines that somebody else runs. Ids and urls are unique. */
+  /** Machines that are run elsewhere. Ids and urls are unique. */
   readonly hosts: readonly StaticHost[];
   /** The tags of all of them; those of the fleet that they are listed for. */
   readonly tags: Tags;

@@ -21,7 +21,7 @@ const invalid = (rule: string): SandboxError => new SandboxError("CONFIG_INVALID
 
 /**
  * Reads a url as libpq does: `postgresql://user:password@host:port/database?sslmode=...`, a socket's directory as
- * `?host=/run/postgresql`. A server on another machine must be named with an `sslmode`, and modes that anybody on the
+ * `?host=/run/postgresql`. A server on another machine must be named with an `sslmode`, and modes that anyone on the
  * wire can talk down to plain text are not known. A refusal never repeats the url.
  */
 export function parseConnectionUrl(text: string): ConnectionSettings {

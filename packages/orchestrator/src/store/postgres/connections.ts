@@ -13,7 +13,7 @@ export interface ConnectionLimits {
 /** Connections to the server, made when needed and kept for the next. */
 export interface Connections extends AsyncDisposable {
   /**
-   * Lends a connection to `work`. It is thrown away where it broke or the signal ended the work: whatever it was doing is
+   * Lends a connection to `work`. It is thrown away if it broke or the signal ended the work: whatever it was doing is
    * undone by the server, unless it was a commit.
    */
   lend<T>(work: (client: PoolClient) => Promise<T>, call: { readonly signal: AbortSignal }): Promise<T>;

@@ -93,7 +93,7 @@ async function putInstance(query: Query, row: InstanceRow): Promise<"put" | "cha
     next.image,
     next.drain === undefined ? null : JSON.stringify(next.drain),
     next.goal,
-    next.everAnswered,
+    next.hasAnswered ? "yes" : "no",
     next.version,
   ];
   const columns = "instance_id, admission, labels, created_at_ms, image, drain, goal, ever_answered, version";

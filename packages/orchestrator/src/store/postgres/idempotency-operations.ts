@@ -14,7 +14,7 @@ type IdempotencyOperations = Pick<
   "beginIdempotent" | "finishIdempotent" | "abandonIdempotent" | "expireIdempotent"
 >;
 
-/** Longer than anybody goes on trying. */
+/** Longer than any caller goes on trying. */
 const MARKS_KEPT = "1 hour";
 const THIS_KEY = "tenant = $1 AND method = $2 AND key = $3";
 

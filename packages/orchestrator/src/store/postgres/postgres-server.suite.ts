@@ -31,7 +31,7 @@ export interface PostgresServerOptions {
   readonly tls?: { readonly certificate: string; readonly key: string };
 }
 
-/** Starts a server from Debian's package. Fails where the package is not installed. */
+/** Starts a server from Debian's package. Fails if the package is not installed. */
 export async function startPostgresServer(options: PostgresServerOptions = {}): Promise<PostgresServer> {
   const programs = await findPrograms();
   const user = process.getuid?.() === 0 ? await postgresUser() : undefined;

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Client } from "pg";
 import type { SandboxRow } from "../store.ts";
 import { storeSuite } from "../store.suite.ts";
-import { migrate } from "./migrate.ts";
+import { migrate } from "./schema.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import { CALL, newSchema, openFixture, type PostgresFixture, poll } from "./postgres-fixture.suite.ts";
 import { POSTGRES_PASSWORD } from "./postgres-server.suite.ts";

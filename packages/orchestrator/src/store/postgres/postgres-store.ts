@@ -1,12 +1,11 @@
 import { type Clock, SandboxError, systemClock } from "@turnbox/core";
 import type { Store, StoreCall } from "../store.ts";
-import { claimFleet, type FleetClaim } from "./claim-fleet.ts";
+import { claimFleet, type FleetClaim, migrate } from "./schema.ts";
 import { describeServer, parseConnectionUrl } from "./connection-settings.ts";
 import { createConnections } from "./connections.ts";
 import { createCreationOperations } from "./creation-operations.ts";
 import { createFleetOperations } from "./fleet-operations.ts";
 import { createIdempotencyOperations } from "./idempotency-operations.ts";
-import { migrate } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import { createSandboxOperations } from "./sandbox-operations.ts";
 import { createTransactions, type Transactions } from "./transactions.ts";

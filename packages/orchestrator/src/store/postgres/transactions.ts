@@ -6,17 +6,17 @@ import type { StoreCall } from "../store.ts";
 import type { Connections } from "./connections.ts";
 import { failureKind, storeFailure } from "./failure.ts";
 
-/** Runs one statement; the rows it answers with. */
+/** Runs one statement and returns its rows. */
 export type Query = (text: string, values?: readonly unknown[]) => Promise<readonly Row[]>;
 
 export type Work<T> = (query: Query) => Promise<T>;
 
-/** Runs work as transactions, again where it is safe and of use. Work that throws changes nothing. */
+/** Runs work as transactions, again if it is safe and of use. Work that throws changes nothing. */
 export interface Transactions {
   /** For work that changes nothing. */
   read<T>(work: Work<T>, call: StoreCall): Promise<T>;
   /**
-   * For work that may change something: its changes take place exactly once or not at all, also where the connection is
+   * For work that may change something: its changes take place exactly once or not at all, also if the connection is
    * cut or the server crashes while the commit is under way.
    */
   write<T>(work: Work<T>, call: StoreCall): Promise<T>;
@@ -80,7 +80,7 @@ async function transact<T>(client: PoolClient, work: Work<T>): Promise<T> {
   return answer;
 }
 
-/** Leaves the connection without a transaction where a step fails, so that it serves the next. */
+/** Leaves the connection without a transaction if a step fails, so that it serves the next. */
 async function orUndo<T>(client: PoolClient, step: () => Promise<T>): Promise<T> {
   try {
     return await step();
@@ -92,7 +92,7 @@ async function orUndo<T>(client: PoolClient, step: () => Promise<T>): Promise<T>
 
 /**
  * Work whose transaction leaves a mark. All attempts share it, so a second one waits for a first that the server has not
- * given up yet, and finds the mark where that was committed after all. (Transaction ids do not tell: after a crash the
+ * given up yet, and finds the mark if that was committed after all. (Transaction ids do not tell: after a crash the
  * server gives those out again that it had not written down.)
  */
 class MarkedWrite<T> implements Attempt<T> {

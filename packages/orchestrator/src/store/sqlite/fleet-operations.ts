@@ -38,7 +38,7 @@ export function createFleetOperations(database: DatabaseSync) {
       row.image,
       row.drain === undefined ? null : JSON.stringify(row.drain),
       row.goal,
-      row.everAnswered,
+      row.hasAnswered ? "yes" : "no",
       row.version,
     );
   };

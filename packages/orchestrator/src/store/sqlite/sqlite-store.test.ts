@@ -26,7 +26,7 @@ describe("openSqliteStore", () => {
       const instanceId = `i-${String(index)}`;
       const labels = { filler: "x".repeat(500) };
       const row = { instanceId, admission: "open", labels, createdAtMs: 1, image: "", drain: undefined } as const;
-      await store.putInstance({ ...row, goal: "running", everAnswered: "yes", version: 0 }, CALL);
+      await store.putInstance({ ...row, goal: "running", hasAnswered: true, version: 0 }, CALL);
     }
   };
 

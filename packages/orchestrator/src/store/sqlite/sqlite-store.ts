@@ -22,7 +22,7 @@ export interface SqliteStoreOptions extends StoreCall {
 export async function openSqliteStore(path: string, options: SqliteStoreOptions): Promise<Store> {
   const { signal, clock = systemClock } = options;
   signal.throwIfAborted();
-  const thread = await startThread(path);
+  const thread = await Thread.start(path);
   const ask = async <T>(operation: WorkerRequest["operation"], args: readonly unknown[], signal?: AbortSignal) => {
     signal?.throwIfAborted();
     return (await thread.ask(operation, args)) as T;
@@ -61,74 +61,87 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions)
   };
 }
 
-interface Thread {
-  ask(operation: WorkerRequest["operation"], args: readonly unknown[]): Promise<unknown>;
-  close(): Promise<void>;
-}
+/** The worker beside this file, which has the database open, and the requests that it has not answered. */
+class Thread {
+  readonly #path: string;
+  readonly #worker: Worker;
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #opened = Promise.withResolvers<void>();
+  readonly #ended = Promise.withResolvers<void>();
+  #nextId = 1;
+  #dead: SandboxError | undefined;
 
-/** Starts the worker beside this file (`.ts` from source, `.js` when built) and waits until it has opened the file. */
-async function startThread(path: string): Promise<Thread> {
-  const workerData: WorkerSettings = { path, retentionMs: IDEMPOTENCY_RETENTION_MS };
-  const worker = new Worker(new URL(`./worker${extname(import.meta.url)}`, import.meta.url), { workerData });
-  const waiting = new Map<number, Waiting>();
-  const ended = Promise.withResolvers<void>();
-  const opened = Promise.withResolvers<void>();
-  let nextId = 1;
-  let dead: SandboxError | undefined;
+  private constructor(path: string) {
+    const workerData: WorkerSettings = { path, retentionMs: IDEMPOTENCY_RETENTION_MS };
+    this.#path = path;
+    // `.ts` from source, `.js` when built.
+    this.#worker = new Worker(new URL(`./worker${extname(import.meta.url)}`, import.meta.url), { workerData });
+    this.#worker.on("message", (message: WorkerMessage) => {
+      this.#receive(message);
+    });
+    this.#worker.on("error", (cause) => {
+      this.#fail(new SandboxError("INTERNAL", "the store's thread failed", { cause }));
+    });
+    this.#worker.on("exit", () => {
+      this.#fail(new SandboxError("SHUTTING_DOWN", "the store is closed"));
+      this.#ended.resolve();
+    });
+  }
 
-  const fail = (error: SandboxError): void => {
-    dead ??= error;
-    opened.reject(error);
-    for (const one of waiting.values()) one.reject(error);
-    waiting.clear();
-  };
-  const settle = (id: number): Waiting | undefined => {
-    const one = waiting.get(id);
-    waiting.delete(id);
-    return one;
-  };
-  worker.on("message", (message: WorkerMessage) => {
-    switch (message.kind) {
-      case "opened":
-        opened.resolve();
-        break;
-      case "refused":
-        fail(refusalOf(message, path));
-        break;
-      case "answer":
-        settle(message.id)?.resolve(message.result);
-        break;
-      case "failure":
-        settle(message.id)?.reject(new SandboxError("INTERNAL", `the store failed: ${message.message}`));
-        break;
-    }
-  });
-  worker.on("error", (cause) => {
-    fail(new SandboxError("INTERNAL", "the store's thread failed", { cause }));
-  });
-  worker.on("exit", () => {
-    fail(new SandboxError("SHUTTING_DOWN", "the store is closed"));
-    ended.resolve();
-  });
-  await opened.promise;
+  /** Starts the worker and waits until it has opened the file. */
+  static async start(path: string): Promise<Thread> {
+    const thread = new Thread(path);
+    await thread.#opened.promise;
+    return thread;
+  }
 
-  const ask = (operation: WorkerRequest["operation"], args: readonly unknown[]): Promise<unknown> =>
-    new Promise((resolve, reject) => {
-      if (dead !== undefined) {
-        reject(dead);
+  ask(operation: WorkerRequest["operation"], args: readonly unknown[]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      if (this.#dead !== undefined) {
+        reject(this.#dead);
         return;
       }
-      const id = nextId++;
-      waiting.set(id, { resolve, reject });
-      worker.postMessage({ id, operation, args } satisfies WorkerRequest);
+      const id = this.#nextId;
+      this.#nextId += 1;
+      this.#waiting.set(id, { resolve, reject });
+      this.#worker.postMessage({ id, operation, args } satisfies WorkerRequest);
     });
-  return {
-    ask,
-    close: async () => {
-      if (dead === undefined) await ask("close", []);
-      await ended.promise;
-    },
-  };
+  }
+
+  async close(): Promise<void> {
+    if (this.#dead === undefined) await this.ask("close", []);
+    await this.#ended.promise;
+  }
+
+  #receive(message: WorkerMessage): void {
+    switch (message.kind) {
+      case "opened":
+        this.#opened.resolve();
+        break;
+      case "refused":
+        this.#fail(refusalOf(message, this.#path));
+        break;
+      case "answer":
+        this.#take(message.id)?.resolve(message.result);
+        break;
+      case "failure":
+        this.#take(message.id)?.reject(new SandboxError("INTERNAL", `the store failed: ${message.message}`));
+        break;
+    }
+  }
+
+  #take(id: number): Waiting | undefined {
+    const one = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    return one;
+  }
+
+  #fail(error: SandboxError): void {
+    this.#dead ??= error;
+    this.#opened.reject(error);
+    for (const one of this.#waiting.values()) one.reject(error);
+    this.#waiting.clear();
+  }
 }
 
 function refusalOf(refused: Extract<WorkerMessage, { kind: "refused" }>, path: string): SandboxError {

@@ -69,7 +69,7 @@ function takeLength(header: Headers): number | undefined {
 
 type Messages = Required<Pick<AsyncIterator<Uint8Array>, "next" | "return">>;
 
-/** The protocol layer answers with errors of its own kind only. */
+/** The protocol layer returns errors of its own kind only. */
 function answerable(open: () => Messages, values: ContextValues): AsyncIterable<Uint8Array> {
   const translated = (thrown: unknown): never => {
     throw thrown instanceof SandboxError ? toConnectError(thrown, requestIdOf({ values })) : thrown;

@@ -11,7 +11,7 @@ export interface DeadlineLimits {
 export const DEFAULT_DEADLINE_LIMITS: DeadlineLimits = { defaultUnaryMs: 15 * 60_000, maxUnaryMs: 60 * 60_000 };
 
 /**
- * Every unary call ends: at its caller's deadline, at ours, or when its caller is gone, even where the handler does not
+ * Every unary call ends: at its caller's deadline, at ours, or when its caller is gone, even if the handler does not
  * notice. Streams have no deadline but the one their caller sets; they end by themselves.
  */
 export function createDeadlineInterceptor(limits: DeadlineLimits, clock: Clock): Interceptor {
@@ -19,7 +19,7 @@ export function createDeadlineInterceptor(limits: DeadlineLimits, clock: Clock):
     if (request.stream) return await next(request);
     const named = request.header.has("connect-timeout-ms") || request.header.has("grpc-timeout");
     const call = new AbortController();
-    // A later answer or failure is nobody's any more.
+    // A later answer or failure is ignored.
     const ended = Promise.withResolvers<Awaited<ReturnType<typeof next>>>();
     const end = (reason: unknown): void => {
       call.abort(reason);

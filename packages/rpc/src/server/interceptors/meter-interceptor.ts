@@ -18,7 +18,7 @@ export function createMeterInterceptor(meter: RpcMeter): Interceptor {
   };
 }
 
-/** A stream that is never read has not ended: its reader is told to, and that ends it. */
+/** A stream that is never read has not ended: the signal ends it. */
 async function* untilEnd<T>(stream: AsyncIterable<T>, end: (code: string) => void): AsyncGenerator<T> {
   let code = "canceled";
   try {

@@ -1,0 +1,31 @@
+import type { Interceptor, Transport } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import type { ConnectionManager } from "./connection-manager.ts";
+
+export interface Http2TransportOptions {
+  /** Around every call, outermost first. */
+  readonly interceptors: readonly Interceptor[];
+  /** Most bytes of one message from the service. */
+  readonly readMaxBytes: number;
+}
+
+/**
+ * Connect's transport over the connections to one service. Nothing is compressed: most services are on this machine, where
+ * compression costs more than it saves, and tool output would wait for it.
+ */
+export function createHttp2Transport(connections: ConnectionManager, options: Http2TransportOptions): Transport {
+  return createConnectTransport({
+    baseUrl: connections.authority,
+    httpVersion: "2",
+    sessionManager: connections,
+    interceptors: [refuseAborted, ...options.interceptors],
+    readMaxBytes: options.readMaxBytes,
+    acceptCompression: [],
+  });
+}
+
+/** A call whose signal has aborted before is not sent. Connect sends it, and resets it afterwards. */
+const refuseAborted: Interceptor = (next) => async (request) => {
+  request.signal.throwIfAborted();
+  return await next(request);
+};
