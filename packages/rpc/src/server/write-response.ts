@@ -2,7 +2,6 @@ import type { OutgoingHttpHeaders } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import type { HttpRequest, HttpResponse } from "./http-handler.ts";
-import type { WireForms } from "./wire-form.ts";
 
 export interface WriteOptions {
   readonly request: HttpRequest;
@@ -10,8 +9,6 @@ export interface WriteOptions {
   readonly stalledReaderMs: number;
   /** Aborts when the server begins to close. */
   readonly closing: AbortSignal;
-  /** Where messages of the answer may have a binary form of their own. */
-  readonly forms?: WireForms | undefined;
 }
 
 /**
@@ -64,7 +61,7 @@ async function writePieces(
   options: WriteOptions,
 ): Promise<void> {
   for (let piece = first; piece?.done === false; piece = await body?.next()) {
-    if (!writePiece(target, piece.value, options.forms)) await drained(response, options.stalledReaderMs);
+    if (!target.write(piece.value)) await drained(response, options.stalledReaderMs);
     if (isGone(response)) return;
   }
   if (trailer !== undefined) response.addTrailers(toNodeHeaders(trailer));
@@ -93,22 +90,6 @@ function writeHead(response: HttpResponse, { status, header, trailer }: Universa
 function isWhole(piece: Uint8Array, { header, trailer }: UniversalServerResponse, target: Target): boolean {
   if (trailer !== undefined || piece.length >= target.writableHighWaterMark) return false;
   return header?.get("content-length") === String(piece.length);
-}
-
-/** Answers whether there is room for more. Over HTTP/1.1 a corked answer that is full does not say when it is empty again. */
-function writePiece(target: Target, piece: Uint8Array, forms: WireForms | undefined): boolean {
-  const parts = forms?.replace(piece) ?? [piece];
-  const stream = parts.length > 1 ? http2StreamOf(target) : undefined;
-  let hasRoom = true;
-  stream?.cork();
-  for (const part of parts) hasRoom = target.write(part);
-  stream?.uncork();
-  return hasRoom;
-}
-
-function http2StreamOf(target: Target): ServerHttp2Stream | undefined {
-  if ("pushAllowed" in target) return target;
-  return "stream" in target ? target.stream : undefined;
 }
 
 /** Whether nobody is there any more to write to. */

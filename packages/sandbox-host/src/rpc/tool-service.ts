@@ -18,7 +18,6 @@ import type { OutputJournal } from "../tool/output-journal.ts";
 import type { ToolCalls } from "../tool/tool-calls.ts";
 import { type FindsSessions, findSession } from "./call.ts";
 import { toWireResult } from "./convert.ts";
-import { withProgressForm } from "./progress-form.ts";
 import {
   type CallEvent,
   parseLimits,
@@ -100,10 +99,7 @@ function executeToolStream(host: ToolServiceParts): Handlers["executeToolStream"
     const reader = { ...readerOf(host, context), slowReader, from: { stdout: 0, stderr: 0 } };
     const events = streamCall({ ...reader, missing: "ignore" }, (tell) => execute(host, call, context, tell));
     for await (const event of events)
-      yield withProgressForm(
-        ExecuteToolStreamResponseSchema.field.progress,
-        create(ExecuteToolStreamResponseSchema, { event: toWireEvent(call.toolCallId, event) }),
-      );
+      yield create(ExecuteToolStreamResponseSchema, { event: toWireEvent(call.toolCallId, event) });
   };
 }
 
@@ -120,10 +116,7 @@ function attachToolCall(host: ToolServiceParts): Handlers["attachToolCall"] {
       host.toolCalls.attach(session, toolCallId, tell),
     );
     for await (const event of events)
-      yield withProgressForm(
-        AttachToolCallResponseSchema.field.progress,
-        create(AttachToolCallResponseSchema, { event: toWireEvent(toolCallId, event) }),
-      );
+      yield create(AttachToolCallResponseSchema, { event: toWireEvent(toolCallId, event) });
   };
 }
 
