@@ -17,7 +17,7 @@ import { PASS_ON } from "./session/crash-point.ts";
 import { createSessionEvents } from "./session/events.ts";
 import { createRegistry, type Registry } from "./session/registry.ts";
 import type { HeadRef } from "./storage/storage.ts";
-import { createToolOutputs } from "./tool/outputs.ts";
+import { OutputStore } from "./tool/output/store.ts";
 
 /** How long a stop waits for operations that were told to stop. */
 export const SETTLE_MS = 2_000;
@@ -48,7 +48,7 @@ export async function composeBase(options: HostOptions, assembly: Assembly, call
   const outputsPath = join(dataDirectory, "tool-output");
   for (const path of [stagingPath, outputsPath]) await rm(path, { recursive: true, force: true });
   const limits = { sessionBytes: config.toolJournalSession, hostBytes: config.toolJournalTotal };
-  const outputs = assembly.use("outputs of tool calls", createToolOutputs({ directory: outputsPath, clock, limits }));
+  const outputs = assembly.use("outputs of tool calls", new OutputStore({ directory: outputsPath, clock, limits }));
   const version = await openBackends(backends, records, call);
   logBackends(log, { storage: backends.storage.kind, runtime: backends.runtime, version });
   if (backends.runtime.kind === "gvisor") {

@@ -5,7 +5,7 @@ import { KeyedChanges } from "./file/keyed-changes.ts";
 import { createSessionFiles } from "./file/session-files.ts";
 import { ResultFiles } from "./record/result-files.ts";
 import { createExecuteTool } from "./tool/execute.ts";
-import { createLedger } from "./tool/ledger.ts";
+import { Ledger } from "./tool/ledger.ts";
 import { createRunTool } from "./tool/run-tool.ts";
 import { createRunningCalls } from "./tool/running-calls.ts";
 import { StoredResults } from "./tool/stored-results.ts";
@@ -23,7 +23,7 @@ export function composeTools(parts: BaseParts & SessionParts & { readonly snapsh
     files: new ResultFiles(recordsPath),
     bounds: { sessionBytes: config.toolResultSession, hostBytes: config.toolResultTotal },
   });
-  const calls = { ledger: createLedger({ ...parts, results }), outputs, running: createRunningCalls() };
+  const calls = { ledger: new Ledger({ ...parts, results }), outputs, running: createRunningCalls() };
   const assertRoom = (): void => {
     dataSpace.assertRoom();
   };

@@ -99,7 +99,6 @@ async function start(world: World, parts: TestParts = {}): Promise<TestHost> {
         parameters: { cmd },
         stdin: new Uint8Array(),
         expectedGeneration: undefined,
-        onProgress: null,
         kill: SIGNAL,
       });
       return result;

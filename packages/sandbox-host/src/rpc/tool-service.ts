@@ -14,7 +14,7 @@ import {
 import { CATALOG } from "../tool/catalog.ts";
 import type { ExecuteTool } from "../tool/execute.ts";
 import type { LedgerAnswer } from "../tool/ledger.ts";
-import type { OutputJournal } from "../tool/output-journal.ts";
+import type { OutputJournal } from "../tool/output/journal.ts";
 import type { ToolCalls } from "../tool/tool-calls.ts";
 import { type FindsSessions, findSession } from "./call.ts";
 import { toWireResult } from "./convert.ts";
@@ -85,7 +85,6 @@ async function execute(
     parameters: request.params ?? {},
     stdin: request.stdin,
     expectedGeneration: request.expectedGeneration,
-    onProgress: null,
     ...(onOutput === undefined ? {} : { onOutput }),
     limits: parseLimits(request.limits),
     ...(onDisconnect === "kill" ? { kill: context.signal } : {}),
@@ -97,7 +96,7 @@ function executeToolStream(host: ToolServiceParts): Handlers["executeToolStream"
     const call = request.call ?? create(ExecuteToolRequestSchema);
     const slowReader = parseSlowReader(call.slowReader);
     const reader = { ...readerOf(host, context), slowReader, from: { stdout: 0, stderr: 0 } };
-    const events = streamCall({ ...reader, missing: "ignore" }, (tell) => execute(host, call, context, tell));
+    const events = streamCall({ ...reader, missing: "ignore" }, (onOutput) => execute(host, call, context, onOutput));
     for await (const event of events)
       yield create(ExecuteToolStreamResponseSchema, { event: toWireEvent(call.toolCallId, event) });
   };
@@ -112,8 +111,8 @@ function attachToolCall(host: ToolServiceParts): Handlers["attachToolCall"] {
       stderr: parseOffset("stderr_offset", request.stderrOffset),
     };
     const reader = { ...readerOf(host, context), slowReader: parseSlowReader(request.slowReader), from };
-    const events = streamCall({ ...reader, missing: "count" }, (tell) =>
-      host.toolCalls.attach(session, toolCallId, tell),
+    const events = streamCall({ ...reader, missing: "count" }, (onOutput) =>
+      host.toolCalls.attach(session, toolCallId, onOutput),
     );
     for await (const event of events)
       yield create(AttachToolCallResponseSchema, { event: toWireEvent(toolCallId, event) });

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { systemClock } from "@turnbox/core";
-import { createFrameReader } from "./frames.ts";
-import { createOutputJournal, type Frame, type OutputJournal, type SlowReader } from "./output-journal.ts";
-import type { Offsets } from "./output-segment.ts";
+import { FrameReader } from "./frame-reader.ts";
+import { type Frame, OutputJournal, type SlowReader } from "./journal.ts";
+import type { Offsets } from "./segment.ts";
 
 const MiB = 1024 * 1024;
 
@@ -21,7 +21,7 @@ afterEach(async () => {
 
 function createJournal(maxBytes = Number.POSITIVE_INFINITY, disk: Promise<void> = Promise.resolve()): OutputJournal {
   let usedBytes = 0;
-  const journal: OutputJournal = createOutputJournal({
+  const journal: OutputJournal = new OutputJournal({
     pathOf: (segment) => join(directory, String(segment)),
     makeRoom: async (bytes) => {
       await disk;
@@ -39,7 +39,7 @@ function createJournal(maxBytes = Number.POSITIVE_INFINITY, disk: Promise<void> 
 }
 
 const readerOf = (journal: OutputJournal, more: { from?: Offsets; slowReader?: SlowReader } = {}) => {
-  const reader = createFrameReader({ clock: systemClock, slowReader: "wait", ...more });
+  const reader = new FrameReader({ clock: systemClock, slowReader: "wait", ...more });
   reader.bind(journal);
   return reader;
 };
@@ -53,7 +53,7 @@ async function readAll(frames: AsyncIterable<Frame>): Promise<string[]> {
   return seen;
 }
 
-/** Bytes that tell where they belong. */
+/** Bytes that state their own offset. */
 function pattern(offset: number, length: number): Buffer {
   const data = Buffer.alloc(length);
   for (let at = 0; at + 4 <= length; at += 4) data.writeUInt32LE(offset + at, at);
@@ -81,12 +81,12 @@ async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
   }
 }
 
-/** Full segments go to the disk behind the tool's back. */
+/** Full segments are saved while the tool goes on. */
 const isSaved = (journal: OutputJournal) => until(() => journal.memoryBytes < 2 * MiB);
 
 const tick = () => new Promise((resolve) => void setImmediate(resolve));
 
-describe("a reader of a call's output", () => {
+describe("FrameReader", () => {
   it("joins neighbouring pieces of one stream and keeps the order between streams", async () => {
     const journal = createJournal();
     const reading = readAll(readerOf(journal).frames());
@@ -118,7 +118,7 @@ describe("a reader of a call's output", () => {
     expect(released).toBe(false);
     reader.close();
     await pushing;
-    await add(journal, "stdout", "heard by nobody");
+    await add(journal, "stdout", "not read");
     expect(await readAll(reader.frames())).toEqual([]);
   });
 
@@ -148,7 +148,7 @@ describe("a reader of a call's output", () => {
     await journal.remove();
   });
 
-  it("leaves no file behind where its output is removed while it is being saved", async () => {
+  it("leaves no file behind if its output is removed while it is being saved", async () => {
     const disk = Promise.withResolvers<void>();
     const journal = createJournal(Number.POSITIVE_INFINITY, disk.promise);
     for (let at = 0; at < 4; at += 1) await journal.append({ stream: "stdout", data: new Uint8Array(MiB) });
@@ -177,7 +177,7 @@ describe("a reader of a call's output", () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
-  it("that drops never makes the tool wait, and is told of every byte that it does not get", async () => {
+  it("that drops never makes the tool wait, and counts every byte that it does not get", async () => {
     const journal = createJournal();
     const reader = readerOf(journal, { slowReader: "drop" });
     for (let at = 0; at < 16; at += 1) await journal.append({ stream: "stdout", data: new Uint8Array(MiB / 2) });
@@ -188,7 +188,7 @@ describe("a reader of a call's output", () => {
     expect(bytes.length + lost).toBe(8 * MiB + 1);
   });
 
-  it("is told how much is gone where the room for output did not suffice", async () => {
+  it("counts what is gone when there was no room for all output", async () => {
     const journal = createJournal(2 * MiB);
     for (let at = 0; at < 8; at += 1) await journal.append({ stream: "stdout", data: pattern(at * MiB, MiB) });
     await add(journal, "stdout", "end");
@@ -201,9 +201,9 @@ describe("a reader of a call's output", () => {
     expect((await readdir(directory)).length).toBe(2);
   });
 
-  it("sees that a silent call lives, and ends where no output comes", async () => {
+  it("gets a frame without bytes while a call is silent, and ends if no output comes", async () => {
     const clock = { ...systemClock, sleep: () => Promise.resolve() };
-    const reader = createFrameReader({ clock, slowReader: "wait" });
+    const reader = new FrameReader({ clock, slowReader: "wait" });
     const iterator = reader.frames()[Symbol.asyncIterator]();
     expect((await iterator.next()).value).toEqual({
       stream: "stdout",

@@ -1,25 +1,25 @@
 import { readdirSync } from "node:fs";
 import { FileFailure } from "../../file/failure.ts";
 import { joinPath, type Walk } from "../../file/walk.ts";
-import { shownPlace } from "./place.ts";
+import { shownPath } from "./shown-path.ts";
 
 const MAX_NAMES = 3;
 const MAX_CANDIDATES = 2000;
 /** Longer names are compared by their beginnings. */
 const MAX_COMPARED = 64;
 
-/** A sentence that names what is there like the thing that is missing; empty where nothing is. */
+/** A sentence with names of the same directory that are similar to a missing one; empty if there are none. */
 export function suggestNames(walk: Walk, path: string): string {
   try {
-    using place = walk.find(path);
-    const names = readdirSync(place.directory.self, "latin1").slice(0, MAX_CANDIDATES);
-    const near = names
-      .map((name) => ({ name, distance: distanceOf(place.name.toLowerCase(), name.toLowerCase()) }))
+    using target = walk.find(path);
+    const names = readdirSync(target.directory.self, "latin1").slice(0, MAX_CANDIDATES);
+    const similar = names
+      .map((name) => ({ name, distance: distanceOf(target.name.toLowerCase(), name.toLowerCase()) }))
       .filter(({ name, distance }) => distance <= Math.max(2, Math.floor(name.length / 3)))
       .toSorted((a, b) => a.distance - b.distance)
       .slice(0, MAX_NAMES)
-      .map(({ name }) => shownPlace(joinPath(place.directory.path, name)));
-    return near.length === 0 ? "" : ` Did you mean ${near.join(" or ")}?`;
+      .map(({ name }) => shownPath(joinPath(target.directory.path, name)));
+    return similar.length === 0 ? "" : ` Did you mean ${similar.join(" or ")}?`;
   } catch (thrown) {
     // The directory is missing too, or is going away.
     if (thrown instanceof FileFailure || (thrown instanceof Error && "code" in thrown)) return "";

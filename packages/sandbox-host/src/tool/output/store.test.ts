@@ -1,10 +1,10 @@
 import { describe, expect, it } from "@jest/globals";
-import { overBudget } from "./over-budget.ts";
+import { overBudget } from "./store.ts";
 
 const held = (...of: readonly (readonly [string, number])[]) => of.map(([token, bytes]) => ({ token, bytes }));
 
-describe("what has to go to be within a budget", () => {
-  it("is nothing as long as all fits", () => {
+describe("overBudget", () => {
+  it("is empty as long as all fits", () => {
     expect(overBudget(held(["a", 5], ["b", 5]), 10)).toEqual([]);
     expect(overBudget([], 0)).toEqual([]);
   });

@@ -6,25 +6,37 @@ import type { ToolResult } from "./result.ts";
 const MAX_SHOWN_CHARACTERS = 1024;
 
 /**
- * What a call that was made before is answered with: its result while its effect is in the session's files. Throws
- * `CALL_ROLLED_BACK`, with what the result was, where the effect was discarded, and `OUTCOME_UNKNOWN` where nobody knows.
+ * The result of a call that the ledger has a record of, if its effect is in the session's files. Throws `CALL_ROLLED_BACK`,
+ * with what the result was, if the effect was discarded, and `OUTCOME_UNKNOWN` if the record does not say.
  */
-export async function answerOf(
+export async function resultOf(
   call: KnownCall,
   load: (call: KnownCall) => Promise<ToolResult | null>,
 ): Promise<ToolResult> {
   const { callId, status, position } = call;
   const result = status === "started" ? null : await load(call);
-  if (result === null) throw unknown(callId, "was started and its end was not recorded", "not_recorded");
+  if (result === null) throw outcomeUnknown(callId, "was started and its end was not recorded", "not_recorded");
   if (position === "discarded") throw rolledBack(callId, result);
   if (status === "doubtful")
-    throw unknown(callId, "finished after the last snapshot, and what was written then may be lost", "files_lost");
+    throw outcomeUnknown(
+      callId,
+      "finished after the last snapshot, and what was written then may be lost",
+      "files_lost",
+    );
   if (position === "unsure")
-    throw unknown(callId, "was under way when the snapshot was taken that the files come from", "cut_by_snapshot");
+    throw outcomeUnknown(
+      callId,
+      "was under way when the snapshot was taken that the files come from",
+      "cut_by_snapshot",
+    );
   return result;
 }
 
-function unknown(callId: string, what: string, cause: "not_recorded" | "files_lost" | "cut_by_snapshot"): SandboxError {
+function outcomeUnknown(
+  callId: string,
+  what: string,
+  cause: "not_recorded" | "files_lost" | "cut_by_snapshot",
+): SandboxError {
   return new SandboxError(
     "OUTCOME_UNKNOWN",
     `tool call ${JSON.stringify(callId)} ${what}; DiffSnapshots shows what has changed since the last snapshot`,

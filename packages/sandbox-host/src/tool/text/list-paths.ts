@@ -1,8 +1,9 @@
 import { lstatSync } from "node:fs";
 import type { Walk } from "../../file/walk.ts";
 import { toText } from "../../file/path.ts";
+import { parseGlob } from "./glob-pattern.ts";
 import { counted, done, type TextOutcome } from "./outcome.ts";
-import { shownPlace } from "./place.ts";
+import { shortPath, shownPath } from "./shown-path.ts";
 import { orGone, treeOf, type TreeEntry } from "./tree.ts";
 
 export interface ListDirRequest {
@@ -12,7 +13,7 @@ export interface ListDirRequest {
 }
 
 export const MAX_LISTED = 1000;
-/** No more is looked at to count what is left out. */
+/** The count of entries that are not shown ends here. */
 const MAX_COUNTED = 100_000;
 
 /** What is in a directory, one entry a line: directories end in a slash, files have their size. */
@@ -25,7 +26,7 @@ export function listDir(walk: Walk, { path, depth }: ListDirRequest): TextOutcom
     if (lines.length < MAX_LISTED) lines.push(describe(entry));
     if (total >= MAX_COUNTED) break;
   }
-  const name = shownPlace(directory.path);
+  const name = shownPath(directory.path);
   if (total === 0) return done(`${name} is empty.`);
   const left = total - lines.length;
   const more = total >= MAX_COUNTED ? "or more " : "";
@@ -52,4 +53,29 @@ function describe({ kind, name, relative, parent }: TreeEntry): string {
       return stats === null ? shown : `${shown} (${counted(stats.size, "byte")})`;
     }
   }
+}
+
+export interface GlobRequest {
+  readonly pattern: string;
+  readonly path: string;
+  readonly maxResults: number;
+}
+
+/** Paths that match a pattern, sorted. Directories match too and end in a slash. */
+export function glob(walk: Walk, { pattern, path, maxResults }: GlobRequest): TextOutcome {
+  const wanted = parseGlob(pattern);
+  using top = walk.directory(path);
+  const base = toText(top.path === "/" ? "" : top.path);
+  const found: string[] = [];
+  let total = 0;
+  for (const { relative, kind } of treeOf(top, (entry) => wanted.mayHold(toText(entry.relative)))) {
+    const shown = toText(relative);
+    if (!wanted.matches(shown)) continue;
+    total += 1;
+    if (found.length >= maxResults) continue;
+    found.push(`${shortPath(`${base === "/" ? "" : base}/${shown}`)}${kind === "directory" ? "/" : ""}`);
+  }
+  if (total === 0) return done("Nothing matches.");
+  const left = total - found.length;
+  return done(left === 0 ? found.join("\n") : `${found.join("\n")}\n[${counted(left, "more path")} not shown]`);
 }

@@ -1,8 +1,8 @@
 import { type BytePath, toText } from "../../file/path.ts";
 import { WORKING_DIRECTORY } from "../../session/environment.ts";
 
-/** The shortest name that every tool takes back: relative where it is below the working directory. */
-export function shownPlace(path: BytePath): string {
+/** The shortest name that every tool takes back: relative if it is below the working directory. */
+export function shownPath(path: BytePath): string {
   return shortPath(toText(path));
 }
 

@@ -2,6 +2,8 @@ import { describe, expect, it } from "@jest/globals";
 import { SIGNAL, startTestHost, type TestHost } from "../compose.suite.ts";
 import type { Session } from "../session/session.ts";
 import type { ToolCall } from "./execute.ts";
+import { FrameReader } from "./output/frame-reader.ts";
+import type { OutputJournal } from "./output/journal.ts";
 
 const execute = (test: TestHost, session: Session, more: Partial<ToolCall>) =>
   test.host.executeTool(session, {
@@ -10,10 +12,19 @@ const execute = (test: TestHost, session: Session, more: Partial<ToolCall>) =>
     parameters: { cmd: "echo hi" },
     stdin: new Uint8Array(),
     expectedGeneration: undefined,
-    onProgress: null,
     kill: SIGNAL,
     ...more,
   });
+
+/** All output, of which no byte is missing. */
+async function read(reader: FrameReader): Promise<string> {
+  let seen = "";
+  for await (const { data, offset } of reader.frames()) {
+    expect(offset).toBe(seen.length);
+    seen += Buffer.from(data).toString();
+  }
+  return seen;
+}
 
 describe("executeTool", () => {
   it("runs a call once: the same id joins it or gets its stored result, also over a restart (D22)", async () => {
@@ -68,7 +79,7 @@ describe("executeTool", () => {
     expect((await execute(test, session, {})).result.content).toBe("hi\n");
   });
 
-  it("tells a failing command as a result that is an error, not as a failure (D18)", async () => {
+  it("returns a failing command as a result that is an error, not as a failure (D18)", async () => {
     await using test = await startTestHost();
     const session = await test.create();
     const { result } = await execute(test, session, { parameters: { cmd: "print out err 3" } });
@@ -86,15 +97,14 @@ describe("executeTool", () => {
   it("streams every byte, whatever the result keeps", async () => {
     await using test = await startTestHost({ toolOutput: 4 });
     const session = await test.create();
-    let seen = "";
-    await execute(test, session, {
-      parameters: { cmd: "echo 0123456789" },
-      onProgress: async ({ data, offset }) => {
-        expect(offset).toBe(seen.length);
-        seen += Buffer.from(data).toString();
-      },
-    });
-    expect(seen).toBe("0123456789\n");
+    const reader = new FrameReader({ clock: test.host.clock, slowReader: "wait" });
+    const reading = read(reader);
+    const onOutput = (journal: OutputJournal): void => {
+      reader.bind(journal);
+    };
+    await execute(test, session, { parameters: { cmd: "echo 0123456789" }, onOutput });
+    reader.finish();
+    expect(await reading).toBe("0123456789\n");
   });
 
   it("ends at its timeout with exit code 124", async () => {

@@ -82,12 +82,10 @@ class World {
 
   ask(id: string, cmd: string): Promise<string> {
     const call = { callId: id, toolName: "bash", parameters: { cmd }, stdin: new Uint8Array() };
-    return this.test.host
-      .executeTool(this.session, { ...call, expectedGeneration: undefined, onProgress: null, kill: SIGNAL })
-      .then(
-        ({ from }) => from,
-        (thrown: unknown) => SandboxError.from(thrown).reason,
-      );
+    return this.test.host.executeTool(this.session, { ...call, expectedGeneration: undefined, kill: SIGNAL }).then(
+      ({ from }) => from,
+      (thrown: unknown) => SandboxError.from(thrown).reason,
+    );
   }
 
   async restart(bootId: string): Promise<void> {
@@ -194,7 +192,7 @@ async function checkAgain(world: World, asked: Call | undefined): Promise<void> 
 }
 
 describe("tool calls over rollbacks, undos, restarts, reboots and deaths of the storage", () => {
-  it("have their effect exactly once, or are told to be unknown or rolled back, as a model says", async () => {
+  it("have their effect exactly once, or are unknown or rolled back, as a model says", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 6, maxLength: 24 }), async (steps) => {
         const test = await startTestHost({}, { bootId: "boot 1" });
