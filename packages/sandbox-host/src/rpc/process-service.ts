@@ -14,7 +14,7 @@ import type { LaunchProcess } from "../process/launch.ts";
 import type { LaunchedProcess } from "../process/launched-process.ts";
 import type { Processes } from "../process/processes.ts";
 import { readOutput as readPieces } from "../process/read-output.ts";
-import type { Terminals } from "../process/terminal.ts";
+import type { Terminals } from "../process/terminals.ts";
 import type { WriteInput } from "../process/write-input.ts";
 import type { Runtime, TerminalSize } from "../runtime/runtime.ts";
 import type { Session } from "../session/session.ts";

@@ -4,11 +4,11 @@ import { createManualClock } from "@turnbox/core/testing";
 import { SIGNAL, startTestHost } from "../compose.suite.ts";
 import { createContainers } from "../container/container.ts";
 import type { LaunchedProcess } from "./launched-process.ts";
-import { createThaw } from "./thaw.ts";
+import { LeftContainers } from "./watch.ts";
 
 const CALL = { signal: SIGNAL };
 
-it("lets the sandbox of a process that was left go on, once, and not while an operation is on it", async () => {
+it("thaws the container of a process that was left, once, and not while an operation holds the gate", async () => {
   await using test = await startTestHost();
   const session = await test.create();
   await test.bash(session, "echo up");
@@ -16,9 +16,9 @@ it("lets the sandbox of a process that was left go on, once, and not while an op
   const log = createLog({ name: "test", level: "silent", to: "stderr" });
   const containers = createContainers({ ...test, clock: createManualClock(), log });
   const [left, own] = [{} as LaunchedProcess, {} as LaunchedProcess];
-  const thaw = createThaw({ runtime: test.runtime, containers }, [left]);
+  const leftContainers = new LeftContainers({ runtime: test.runtime, containers }, [left]);
   const livenessAfter = async (process: LaunchedProcess) => {
-    await thaw.look(session, process, CALL);
+    await leftContainers.thaw(session, process, CALL);
     return await test.runtime.liveness(container, CALL);
   };
 

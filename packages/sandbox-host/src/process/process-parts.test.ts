@@ -70,7 +70,7 @@ describe("a session with an idle timeout", () => {
     expect(session.row.phase).toMatchObject({ kind: "paused", cause: "timeout" });
   });
 
-  it("is idle while nobody connects to the server that runs in it", async () => {
+  it("is idle while the server that runs in it has no connection", async () => {
     const clock = createManualClock();
     await using test = await startTestHost({}, { clock });
     const session = await test.create({ sessionId: "serves", time: idle });
