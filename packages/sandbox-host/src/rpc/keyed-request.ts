@@ -1,6 +1,18 @@
 import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
-import { canonicalJson, invalidArgument } from "@turnbox/core";
+import { canonicalJson, invalidArgument, parseKey } from "@turnbox/core";
+
+/** The idempotency key of a request, and all else of it in a canonical form. */
+export function keyedRequest<Desc extends DescMessage>(
+  desc: Desc,
+  request: MessageShape<Desc> & { readonly idempotencyKey: string },
+  field = "idempotency_key",
+): { readonly idempotencyKey: string; readonly payload: string } {
+  return {
+    idempotencyKey: parseKey(field, request.idempotencyKey),
+    payload: canonicalRequest(desc, { ...request, idempotencyKey: "" }),
+  };
+}
 
 /**
  * A request as text in which equal requests are equal, whatever the wire format and the order of their maps. Fails with

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { CreateSessionRequestSchema } from "@turnbox/protocol/turnbox/host/v1/session_pb";
-import { canonicalRequest } from "./canonical.ts";
+import { canonicalRequest } from "./keyed-request.ts";
 
 describe("canonicalRequest", () => {
   it("is the same for maps in another order", () => {

@@ -78,7 +78,7 @@ describe("AttachToolCall", () => {
     expect([Number(offset) + rest.bytes, rest.dropped, rest.ends]).toEqual([32 * MiB, 0, ["EXITED"]]);
   });
 
-  it("tells how much of an output is no longer kept after a restart, and gives the result", async () => {
+  it("counts the output that is no longer kept after a restart, and gives the result", async () => {
     const before = await startTestHost();
     await before.create({ sessionId: "s" });
     await toolsOf(before).executeTool(bash("c", "echo 0123456789"));
@@ -126,7 +126,7 @@ describe("a stalled reader", () => {
     expect(performance.now() - leftMs).toBeLessThan(1_000);
   });
 
-  it("that drops lets the tool run to its end, and hears how much it lost (attack 34)", async () => {
+  it("that drops lets the tool run to its end, and gets the count of what it lost (attack 34)", async () => {
     await using test = await startTestHost();
     const session = await test.create({ sessionId: "s" });
     const call = { ...bash("c", `flood ${16 * MiB}`), slowReader: SlowReader.DROP };
@@ -151,23 +151,26 @@ describe("a client that goes away", () => {
     while (!(await condition())) await new Promise((resolve) => void setImmediate(resolve));
   };
 
-  it.each(["executeTool", "executeToolStream"] as const)("kills its call where it said so: %s", async (method) => {
-    await using test = await startTestHost();
-    const processes = await runs(test);
-    const tools = toolsOf(test);
-    const leave = new AbortController();
-    const call = { ...bash("c", "sleep"), onDisconnect: OnDisconnect.KILL };
-    const left =
-      method === "executeTool" ? tools.executeTool(call, leave) : readAll(tools.executeToolStream({ call }, leave));
-    const reason = reasonOf(left);
-    await until(async () => (await processes()) > 0);
-    leave.abort();
-    expect(await reason).toBe("CANCELLED");
-    await until(async () => (await processes()) === 0);
-    expect(await tools.executeTool(call)).toMatchObject({ exitReason: ExitReason.KILLED, replayed: true });
-  });
+  it.each(["executeTool", "executeToolStream"] as const)(
+    "kills its call if the request says so: %s",
+    async (method) => {
+      await using test = await startTestHost();
+      const processes = await runs(test);
+      const tools = toolsOf(test);
+      const leave = new AbortController();
+      const call = { ...bash("c", "sleep"), onDisconnect: OnDisconnect.KILL };
+      const left =
+        method === "executeTool" ? tools.executeTool(call, leave) : readAll(tools.executeToolStream({ call }, leave));
+      const reason = reasonOf(left);
+      await until(async () => (await processes()) > 0);
+      leave.abort();
+      expect(await reason).toBe("CANCELLED");
+      await until(async () => (await processes()) === 0);
+      expect(await tools.executeTool(call)).toMatchObject({ exitReason: ExitReason.KILLED, replayed: true });
+    },
+  );
 
-  it("leaves its call running where it did not, and finds it by its id", async () => {
+  it("leaves its call running otherwise, and finds it by its id", async () => {
     await using test = await startTestHost();
     const processes = await runs(test);
     const tools = toolsOf(test);
@@ -211,7 +214,7 @@ describe("limits of a call", () => {
     expect(long.stdout).toMatchObject({ totalBytes: 11n, truncatedBytes: 7n });
   });
 
-  it("are part of the call, and refused by name where they cannot be enforced", async () => {
+  it("are part of the call, and refused by name if they cannot be enforced", async () => {
     await using test = await startTestHost();
     await test.create({ sessionId: "s" });
     const tools = toolsOf(test);
@@ -225,5 +228,63 @@ describe("limits of a call", () => {
     expect(await refusal({ memoryBytes: 1n })).toBe("limits.memory_bytes");
     expect(await refusal({ outputBytes: BigInt(2 ** 40) })).toBe("limits.output_bytes");
     expect(await refusal({ timeout: durationFromMs(-5) })).toBe("limits.timeout");
+  });
+});
+
+describe("ListTools and the tools that it lists", () => {
+  it("lists what every tool takes, and which ones only read", async () => {
+    await using test = await startTestHost();
+    const { tools } = await toolsOf(test).listTools({});
+    const read = tools.find(({ name }) => name === "read_file");
+    expect(read).toMatchObject({ tier: 1, readOnly: true, aliases: ["Read", "read"] });
+    expect(read?.inputSchema).toMatchObject({
+      type: "object",
+      required: ["path"],
+      additionalProperties: false,
+      properties: { offset: { type: "integer", minimum: 1, default: 1 } },
+    });
+    expect(tools.find(({ name }) => name === "git_status")).toMatchObject({ tier: 2, readOnly: false });
+  });
+
+  it("streams exactly one response for a file tool, with its blocks", async () => {
+    await using test = await startTestHost();
+    await test.create({ sessionId: "s" });
+    const tools = toolsOf(test);
+    const call = (toolCallId: string, toolName: string, params: Record<string, string>) => ({
+      call: { sessionId: "s", toolCallId, toolName, params },
+    });
+    const events = [];
+    for await (const { event } of tools.executeToolStream(call("w", "Write", { path: "a.gif", content: "GIF89a" })))
+      events.push(event);
+    for await (const { event } of tools.executeToolStream(call("r", "Read", { path: "a.gif" }))) events.push(event);
+    expect(events).toMatchObject([
+      { case: "response", value: { content: "Created a.gif (6 bytes).", tier: 1 } },
+      {
+        case: "response",
+        value: {
+          content: "a.gif: image/gif, 6 bytes",
+          blocks: [
+            { block: { case: "text", value: { text: "a.gif: image/gif, 6 bytes" } } },
+            {
+              block: { case: "image", value: { mediaType: "image/gif", data: new Uint8Array(Buffer.from("GIF89a")) } },
+            },
+          ],
+        },
+      },
+    ]);
+  });
+
+  it("refuses what is not in it before anything happens, naming it", async () => {
+    await using test = await startTestHost();
+    await test.create({ sessionId: "s" });
+    const tools = toolsOf(test);
+    const reason = (toolName: string, params: Record<string, string>): Promise<string> =>
+      tools.executeTool({ sessionId: "s", toolCallId: "c", toolName, params }).then(
+        () => "none",
+        (thrown: unknown) => `${fromConnectError(thrown).reason} ${fromConnectError(thrown).message}`,
+      );
+    expect(await reason("rm_rf", {})).toContain("TOOL_NOT_FOUND");
+    expect(await reason("write_file", { path: "a" })).toContain("INVALID_ARGUMENT params.content: is required");
+    expect(await reason("read_file", { file_path: "a" })).toContain("params.path: is required");
   });
 });
