@@ -11,7 +11,7 @@ import { openRecords, type Records } from "./record/records.ts";
 import { recordCleanStop } from "./recovery/clean-stop.ts";
 import { readBoot } from "./recovery/reboot.ts";
 import { freezeSessions } from "./recovery/shutdown.ts";
-import { sessionPlaces } from "./session-bounds.ts";
+import { hostCapacity } from "./session-bounds.ts";
 import { createActivity } from "./session/activity.ts";
 import { PASS_ON } from "./session/crash-point.ts";
 import { createSessionEvents } from "./session/events.ts";
@@ -40,7 +40,7 @@ export async function composeBase(options: HostOptions, assembly: Assembly, call
   const recordsPath = join(dataDirectory, "host.db");
   const records = assembly.use("records", await openRecords(recordsPath));
   const events = createSessionEvents({ clock });
-  const maxSessions = sessionPlaces(config, totalmem());
+  const maxSessions = hostCapacity(config, totalmem());
   const registry = createRegistry({ maxSessions, maxEnvironmentBytes: config.environmentTotal, events });
   const backends = await (options.backends ?? (() => composeBackends(options)))();
   ownBackends(assembly, backends, { ...options, clock, records, registry, stop });
