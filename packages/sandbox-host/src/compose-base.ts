@@ -19,7 +19,7 @@ import { createRegistry, type Registry } from "./session/registry.ts";
 import type { HeadRef } from "./storage/storage.ts";
 import { OutputStore } from "./tool/output/store.ts";
 
-/** How long a stop waits for operations that were told to stop. */
+/** How long a stop waits for operations that were asked to stop. */
 export const SETTLE_MS = 2_000;
 
 /** What a stop has to know at its end, when the sandboxes are left frozen. */

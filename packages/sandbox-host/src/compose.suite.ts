@@ -33,7 +33,7 @@ export interface RestartOptions {
   readonly whileDown?: (directory: string) => Promise<void>;
   /** Which boot of the machine it finds; the same one unless given. */
   readonly bootId?: string;
-  /** What it is told otherwise than before. */
+  /** Changes of the configuration. */
   readonly config?: Partial<HostConfig>;
 }
 

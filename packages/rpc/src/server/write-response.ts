@@ -92,12 +92,12 @@ function isWhole(piece: Uint8Array, { header, trailer }: UniversalServerResponse
   return header?.get("content-length") === String(piece.length);
 }
 
-/** Whether nobody is there any more to write to. */
+/** Whether the reader is gone. */
 export function isGone(response: HttpResponse): boolean {
   return "stream" in response ? response.stream.destroyed || response.stream.closed : response.destroyed;
 }
 
-/** Resolves when there is room again, or nobody to write to. */
+/** Resolves when there is room again, or the reader is gone. */
 async function drained(response: HttpResponse, stalledReaderMs: number): Promise<void> {
   if (isGone(response)) return;
   await new Promise<void>((resolve) => {
@@ -119,10 +119,10 @@ function cut(response: HttpResponse): void {
   else response.destroy();
 }
 
-/** How long the rest of a request that is already answered is read and thrown away, so that the answer gets through. */
+/** How long the rest of a request that has its response is read and discarded, so that the response arrives. */
 const LINGER_MS = 1000;
 
-/** An answer to half a request over HTTP/1.1 ends the connection: nobody wants the other half. */
+/** A response to half a request over HTTP/1.1 ends the connection: the other half is not read. */
 function refuseRestOfBody(request: HttpRequest, response: HttpResponse): void {
   if (!("stream" in response) && !request.complete) response.setHeader("connection", "close");
 }

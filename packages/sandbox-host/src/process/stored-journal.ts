@@ -100,7 +100,7 @@ interface JournalAccess {
   readonly work: (work: JournalWork) => Promise<JournalResult>;
 }
 
-/** A journal in the storage, where the bound of its session holds. */
+/** A journal in the storage, within the bound of its session. */
 export class StoredJournal implements Journal {
   readonly #access: JournalAccess;
   readonly #mutex = new Mutex();
@@ -128,7 +128,7 @@ export class StoredJournal implements Journal {
   }
 
   async append(): Promise<void> {
-    return await Promise.reject(new SandboxError("INTERNAL", "the process writes this journal by itself"));
+    await Promise.reject(new SandboxError("INTERNAL", "the process writes this journal by itself"));
   }
 
   async liveBytes(): Promise<number> {

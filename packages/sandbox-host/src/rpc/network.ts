@@ -29,7 +29,7 @@ export interface NetworkParts extends Stops, UsesSessions {
 
 type Service = ServiceImpl<typeof SessionService>;
 
-/** The policy of a request that this host can put in force; null where none is given. */
+/** The policy of a request that this host can put in force; null if none is given. */
 export function readPolicy(
   host: EnforcesPolicies,
   wire: WirePolicy | undefined,

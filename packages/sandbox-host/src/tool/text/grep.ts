@@ -112,7 +112,7 @@ function orUnreadable<Value>(look: () => Value): Value | null {
   }
 }
 
-/** A pattern without a slash is about names at any depth, one with a slash about paths from where the search begins. */
+/** A pattern without a slash is about names at any depth, one with a slash about paths from the top of the search. */
 function parseFilter(pattern: string): (relative: string) => boolean {
   const glob = parseGlob(pattern);
   if (pattern.replace(/\/$/, "").includes("/")) return glob.matches;
