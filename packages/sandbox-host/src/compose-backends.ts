@@ -32,16 +32,16 @@ import { withSharedReads } from "./storage/shared-reads.ts";
 import type { Storage } from "./storage/storage.ts";
 import { ZfsStorage } from "./storage/zfs/zfs-storage.ts";
 
-/** Longer than an agent's tools take to follow each other, shorter than it thinks as a rule. */
+/** Longer than the pause between an agent's tool calls, shorter than that between its turns as a rule. */
 const FREEZE_IDLE_AFTER_MS = 5000;
 
-/** More of a kind at once take longer together, and each is a process; whoever asks, the rest waits. */
+/** More of a kind at once take longer together, and each is a process; further ones wait. */
 const COMMANDS_AT_ONCE: CommandBounds = { zfs: 32, zpool: 8, ip: 16, nft: 16, runsc: 64 };
 
 /** What the backends of a host are made with. */
 export interface BackendOptions {
   readonly config: HostConfig;
-  /** Where everything of this host lives. */
+  /** The directory of all state of this host. */
   readonly dataDirectory: string;
   /** The PATH that system programs are looked up in. */
   readonly path: string;
@@ -113,14 +113,14 @@ export function logBackends(
   log.info({ storage, runtime: runtime.kind, runtimeVersion: version }, "backends are open");
 }
 
-/** Lets a file worker make the mount points of a boot in a session's root. */
+/** Has a file worker make the directories that a boot needs in a session's root. */
 export function prepareRootBy(workers: FileWorkers): PrepareRoot {
   return async (root, input, call) => {
     await workers.run("prepareRoot", { root, input }, call);
   };
 }
 
-/** Namespaces and nftables if the machine has them; without them, sessions have no network. */
+/** Namespaces and nftables if the machine has them; a host without them has sessions without a network. */
 async function composeNetwork(options: BackendOptions & { readonly runner: CommandRunner }): Promise<Network> {
   const { config, dataDirectory, runner, log } = options;
   const bounds = new NetworkBounds(config);

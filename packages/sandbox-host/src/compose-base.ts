@@ -11,15 +11,15 @@ import { openRecords, type Records } from "./record/records.ts";
 import { recordCleanStop } from "./recovery/clean-stop.ts";
 import { readBoot } from "./recovery/reboot.ts";
 import { freezeSessions } from "./recovery/shutdown.ts";
-import { sessionPlaces } from "./session-bounds.ts";
+import { hostCapacity } from "./session-bounds.ts";
 import { createActivity } from "./session/activity.ts";
 import { PASS_ON } from "./session/crash-point.ts";
 import { createSessionEvents } from "./session/events.ts";
 import { createRegistry, type Registry } from "./session/registry.ts";
 import type { HeadRef } from "./storage/storage.ts";
-import { createToolOutputs } from "./tool/outputs.ts";
+import { OutputStore } from "./tool/output/store.ts";
 
-/** How long a stop waits for operations whose signal has aborted. */
+/** How long a stop waits for operations that were asked to stop. */
 export const SETTLE_MS = 2_000;
 
 /** What a stop has to know at its end, when the sandboxes are left frozen. */
@@ -40,7 +40,7 @@ export async function composeBase(options: HostOptions, assembly: Assembly, call
   const recordsPath = join(dataDirectory, "host.db");
   const records = assembly.use("records", await openRecords(recordsPath));
   const events = createSessionEvents({ clock });
-  const maxSessions = sessionPlaces(config, totalmem());
+  const maxSessions = hostCapacity(config, totalmem());
   const registry = createRegistry({ maxSessions, maxEnvironmentBytes: config.environmentTotal, events });
   const backends = await (options.backends ?? (() => composeBackends(options)))();
   ownBackends(assembly, backends, { ...options, clock, records, registry, stop });
@@ -48,7 +48,7 @@ export async function composeBase(options: HostOptions, assembly: Assembly, call
   const outputsPath = join(dataDirectory, "tool-output");
   for (const path of [stagingPath, outputsPath]) await rm(path, { recursive: true, force: true });
   const limits = { sessionBytes: config.toolJournalSession, hostBytes: config.toolJournalTotal };
-  const outputs = assembly.use("outputs of tool calls", createToolOutputs({ directory: outputsPath, clock, limits }));
+  const outputs = assembly.use("outputs of tool calls", new OutputStore({ directory: outputsPath, clock, limits }));
   const version = await openBackends(backends, records, call);
   logBackends(log, { storage: backends.storage.kind, runtime: backends.runtime, version });
   if (backends.runtime.kind === "gvisor") {

@@ -9,11 +9,11 @@ export interface HostOptions extends BackendOptions {
   readonly log: Log;
   /** Makes the backends; those that the configuration names unless given. The host disposes of them. */
   readonly backends?: () => Backends | Promise<Backends>;
-  /** Where the programs of template mini are; Debian's paths unless given. */
+  /** The paths of the programs of template mini; Debian's unless given. */
   readonly miniSources?: MiniSources;
   /** Which boot of the machine this is; the kernel's word unless given. */
   readonly bootId?: string;
-  /** Is called at the points of operations where a crash makes a difference; does nothing unless given. */
+  /** Is called at the crash points of operations; does nothing unless given. */
   readonly crashPoint?: CrashPointHook;
   /** Is called as parts of the host are made and released; does nothing unless given. */
   readonly onPart?: PartHook;

@@ -33,7 +33,7 @@ export interface RestartOptions {
   readonly whileDown?: (directory: string) => Promise<void>;
   /** Which boot of the machine it finds; the same one unless given. */
   readonly bootId?: string;
-  /** What it is told otherwise than before. */
+  /** Changes of the configuration. */
   readonly config?: Partial<HostConfig>;
 }
 
@@ -99,7 +99,6 @@ async function start(world: World, parts: TestParts = {}): Promise<TestHost> {
         parameters: { cmd },
         stdin: new Uint8Array(),
         expectedGeneration: undefined,
-        onProgress: null,
         kill: SIGNAL,
       });
       return result;

@@ -22,7 +22,7 @@ const DATASET_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 /** IPv4 addresses with or without a port. */
 const NAMESERVERS = /^\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?(?:,\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?)*$/;
 
-/** All the host can be told, with defaults. Read from the section `host` of `<home>/config.json` and from TURNBOX_*. */
+/** All settings of the host, with defaults. Read from the section `host` of `<home>/config.json` and from TURNBOX_*. */
 export const HOST_SETTINGS = {
   storageBackend: setting.choice({
     env: "TURNBOX_STORAGE_BACKEND",
@@ -43,7 +43,7 @@ export const HOST_SETTINGS = {
   }),
   advertiseAddr: setting.text({
     env: "TURNBOX_ADVERTISE_ADDR",
-    description: "The address that callers are told to reach the host and its ports at.",
+    description: "The address at which callers connect to the host and its ports.",
     default: "127.0.0.1",
   }),
   nameservers: setting.text({
@@ -105,14 +105,15 @@ export const HOST_SETTINGS = {
   }),
   warmSessions: setting.int({
     env: "TURNBOX_WARM_SESSIONS",
-    description: "How many sessions stand ready, booted, for each template in use; 0 boots each when it is asked for.",
+    description:
+      "How many warm sessions, booted, are kept for each template in use; 0 boots each when it is asked for.",
     default: 0,
     min: 0,
     max: 1000,
   }),
   warmNetworkSessions: setting.int({
     env: "TURNBOX_WARM_NETWORK_SESSIONS",
-    description: "How many more stand ready, for each template in use, in a network that leads nowhere yet.",
+    description: "How many more are kept warm, for each template in use, in a network that leads nowhere yet.",
     default: 0,
     min: 0,
     max: 1000,
@@ -168,18 +169,18 @@ export const HOST_SETTINGS = {
   }),
   defaultCpus: setting.fraction({
     env: "TURNBOX_DEFAULT_CPUS",
-    description: "A session's processor time in cores where the request names none; 0 means no limit.",
+    description: "A session's processor time in cores if the request names none; 0 means no limit.",
     default: 0,
     max: 1024,
   }),
   defaultMemory: setting.bytes({
     env: "TURNBOX_DEFAULT_MEMORY",
-    description: "A session's memory where the request names none; 0 means no limit.",
+    description: "A session's memory if the request names none; 0 means no limit.",
     default: 2 * GiB,
   }),
   defaultPids: setting.int({
     env: "TURNBOX_DEFAULT_PIDS",
-    description: "A session's processes and threads where the request names none.",
+    description: "A session's processes and threads if the request names none.",
     default: 4096,
     min: 16,
     max: 1_000_000,
@@ -222,7 +223,7 @@ export const HOST_SETTINGS = {
   }),
   toolTimeout: setting.durationMs({
     env: "TURNBOX_TOOL_TIMEOUT",
-    description: "How long a tool call may take where it does not say.",
+    description: "How long a tool call may take if it names no bound.",
     default: 300_000,
     min: 1,
     max: 3_600_000,
@@ -330,7 +331,7 @@ function sources(home: string): ConfigSources {
   return { env: process.env, foreignEnv: FOREIGN, ...(file === undefined ? {} : { file }) };
 }
 
-/** The section `host` of the home's config.json; undefined where there is none. */
+/** The section `host` of the home's config.json; undefined if there is none. */
 function readSection(path: string): unknown {
   let text: string;
   try {
@@ -363,7 +364,7 @@ export function explainConfig(home: string): readonly ConfigEntry[] {
   return describeConfig(HOST_SETTINGS, sources(home));
 }
 
-/** The configured size of the pool, or 20 GiB, or half of what is free where that is less. */
+/** The configured size of the pool, or 20 GiB, or half of what is free if that is less. */
 export async function poolSizeBytes(config: HostConfig, directory: string): Promise<number> {
   if (config.poolSize !== null) return config.poolSize;
   const { bavail, bsize } = await statfs(directory);
@@ -376,7 +377,7 @@ export function systemPath(): string {
   return process.env["PATH"] ?? "/usr/sbin:/usr/bin:/sbin:/bin";
 }
 
-/** A file that tells the host where to end itself; only tests set it. */
+/** A file that names the crash point at which the host ends itself; only tests set it. */
 export function crashFile(): string | null {
   return process.env["TURNBOX_CRASH_FILE"] ?? null;
 }

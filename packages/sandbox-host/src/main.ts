@@ -3,11 +3,10 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { acquireHomeLock, createChildCommandRunner, invalidArgument, SandboxError } from "@turnbox/core";
-import { closeInherited } from "./close-inherited.ts";
 import { composeBackends } from "./compose-backends.ts";
 import { crashFile, explainConfig, loadConfig, systemPath } from "./config.ts";
 import { examine } from "./doctor/examine.ts";
-import { countExternalMemory } from "./external-memory.ts";
+import { closeInherited, countExternalMemory, endOnUnhandled, onStopRequest } from "./process-setup.ts";
 import { openRecords } from "./record/records.ts";
 import { rebuildRecords } from "./recovery/rebuild.ts";
 import { serve } from "./serve.ts";
@@ -28,9 +27,8 @@ const USAGE = `usage: turnbox-sandbox-host COMMAND
                                                                the same from an OCI image layout
 `;
 
-/** One day; what a stopped host still has to do never takes as long. */
+/** One day; maintenance of a stopped host never takes as long. */
 const MAINTENANCE_MS = 86_400_000;
-const SAME_REQUEST_MS = 1_000;
 
 async function main(argv: readonly string[]): Promise<void> {
   const { values, positionals } = parseArgs({
@@ -100,15 +98,10 @@ async function runServe(options: {
   countExternalMemory();
   const stop = new AbortController();
   const stopNow = new AbortController();
-  let firstMs: number | undefined;
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.on(signal, () => {
-      // One request may arrive several times: from the terminal, from the parent, and once per thread of a dying parent.
-      firstMs ??= performance.now();
-      if (performance.now() - firstMs > SAME_REQUEST_MS) stopNow.abort();
-      stop.abort(new SandboxError("SHUTTING_DOWN", "the host was asked to stop"));
-    });
-  }
+  onStopRequest((which) => {
+    if (which === "again") stopNow.abort();
+    else stop.abort(new SandboxError("SHUTTING_DOWN", "the host was asked to stop"));
+  });
   try {
     await serve({ ...options, path: systemPath(), crashFile: crashFile(), stop: stop.signal, stopNow: stopNow.signal });
   } catch (thrown) {
@@ -201,11 +194,9 @@ async function runBuild(
   const { need, ref } = options;
   const runner = createChildCommandRunner({ path: systemPath() });
   const stop = new AbortController();
-  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.on(name, () => {
-      stop.abort(new SandboxError("CANCELLED", "the build was asked to stop"));
-    });
-  }
+  onStopRequest(() => {
+    stop.abort(new SandboxError("CANCELLED", "the build was asked to stop"));
+  });
   const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(MAINTENANCE_MS)]);
   if (what === "debian") {
     const packages = options.packages === null ? DEBIAN_PACKAGES : parsePackages(options.packages);
@@ -226,16 +217,9 @@ function parsePort(raw: string): number {
   return port;
 }
 
-/** A failure that nobody handles ends the process: what runs goes on, and the next start brings order. */
-for (const event of ["uncaughtException", "unhandledRejection"] as const) {
-  process.on(event, (thrown: unknown) => {
-    process.stderr.write(`${event}: ${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}\n`);
-    process.exit(1);
-  });
-}
-
+endOnUnhandled();
 main(process.argv.slice(2)).then(
-  // Whatever is still open (a watch, a pooled connection) does not keep a stopped host alive.
+  // What is still open (a watch, a pooled connection) does not keep a stopped host alive.
   () => process.exit(0),
   (thrown: unknown) => {
     const error = SandboxError.from(thrown);

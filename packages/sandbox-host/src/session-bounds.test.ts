@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { parseConfig } from "@turnbox/core";
 import { HOST_SETTINGS } from "./config.ts";
-import { sandboxMemory, sessionCeilings, sessionDefaults, sessionPlaces } from "./session-bounds.ts";
+import { sandboxMemory, sessionCeilings, sessionDefaults, hostCapacity } from "./session-bounds.ts";
 
 const GiB = 1024 ** 3;
 const MACHINE = { cpus: 4, memoryBytes: 8 * GiB, poolBytes: 5 * GiB + 12_345 };
@@ -16,7 +16,7 @@ describe("the bounds of sessions", () => {
     const { config, ceilings, defaults } = boundsOf();
     expect(ceilings).toEqual({ cpus: 4, memoryBytes: 8 * GiB, pids: 4096, quotaBytes: 5 * GiB, unnamed: {} });
     expect(defaults).toMatchObject({ quotaBytes: 5 * GiB, limits: { memoryBytes: 2 * GiB, pids: 4096 } });
-    expect(sessionPlaces(config, 8 * GiB)).toBe(1024);
+    expect(hostCapacity(config, 8 * GiB)).toBe(1024);
     expect(sandboxMemory(config, 8 * GiB)).toBe(7.5 * GiB);
   });
 
@@ -39,7 +39,7 @@ describe("the bounds of sessions", () => {
     });
     expect(none.ceilings).toEqual({ unnamed: {} });
     expect(none.defaults.quotaBytes).toBeNull();
-    expect(sessionPlaces(none.config, 8 * GiB)).toBe(0);
+    expect(hostCapacity(none.config, 8 * GiB)).toBe(0);
   });
 
   it("let a default that the operator raised stand where the ceiling is not set", () => {

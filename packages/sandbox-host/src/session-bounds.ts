@@ -3,7 +3,7 @@ import { boundLimits, type Ceilings, type SessionDefaults } from "./session/ceil
 
 const MiB = 1024 * 1024;
 const PIDS = 4096;
-/** A sandbox at rest takes about 14 MiB, so that memory ends before the places do. */
+/** A sandbox at rest takes about 14 MiB, so that memory ends before this number is reached. */
 const MEMORY_PER_SESSION = 8 * MiB;
 const RESERVED_SHARE = 1 / 16;
 const POOL_STEP = 64 * MiB;
@@ -66,7 +66,7 @@ export function sessionDefaults(config: HostConfig, ceilings: Ceilings): Session
 }
 
 /** How many sessions the host takes; 0 is no limit. */
-export function sessionPlaces({ maxSessions }: Pick<HostConfig, "maxSessions">, memoryBytes: number): number {
+export function hostCapacity({ maxSessions }: Pick<HostConfig, "maxSessions">, memoryBytes: number): number {
   return maxSessions ?? Math.max(1, Math.floor(memoryBytes / MEMORY_PER_SESSION));
 }
 

@@ -21,4 +21,3 @@ export { createSubjectReader, sessionPart } from "./request-subject.ts";
 export { createRouterOptions, type ServerPolicy } from "./router-options.ts";
 export { createRpcHandler, type RpcHandlerOptions } from "./rpc-handler.ts";
 export { type MetricsRoute, serveMetrics } from "./serve-metrics.ts";
-export { type WireForm, withWireForm } from "./wire-form.ts";

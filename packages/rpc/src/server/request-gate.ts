@@ -68,7 +68,6 @@ export function createRequestGate({
   };
 
   return (context) => {
-    shareEnd(context);
     const requestId = requestIdFrom(context.requestHeader.get(REQUEST_ID_HEADER));
     setRequestId(context, requestId);
     context.responseHeader.set(REQUEST_ID_HEADER, requestId);
@@ -103,23 +102,6 @@ function assertPlainQuery({ requestMethod, url }: HandlerContext): void {
   const compression = new URL(url).searchParams.get("compression") ?? "";
   if (compression !== "" && compression !== "identity")
     throw invalidArgument("compression", "must be absent in a request by GET");
-}
-
-/** One for all calls, which nobody sees. */
-const OVER = new DOMException("the call is over", "AbortError");
-
-/**
- * Connect ends the signal of a call that it answers without a reason, and Node makes one for it: an error, with the stack of
- * that moment, in each call.
- */
-function shareEnd(context: HandlerContext): void {
-  if (!("abort" in context) || typeof context.abort !== "function") return;
-  const abort = context.abort as (reason: unknown) => void;
-  Object.assign(context, {
-    abort: (reason: unknown = OVER) => {
-      abort(reason);
-    },
-  });
 }
 
 /** On whose account a public call goes: a token is not needed, but keeps its holder's room apart from everybody's. */

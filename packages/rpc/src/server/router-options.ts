@@ -13,7 +13,6 @@ import { decodeInterceptor } from "./interceptors/decode-interceptor.ts";
 import { createErrorInterceptor } from "./interceptors/error-interceptor.ts";
 import { createMeterInterceptor } from "./interceptors/meter-interceptor.ts";
 import { createScopeInterceptor } from "./interceptors/scope-interceptor.ts";
-import { wireFormInterceptor } from "./interceptors/wire-form-interceptor.ts";
 import { createRequestGate } from "./request-gate.ts";
 import { STRICT_JSON } from "./strict-json.ts";
 
@@ -67,7 +66,6 @@ export function createRouterOptions(policy: ServerPolicy): ConnectRouterOptions 
     requestGate: createRequestGate({ verifier, admission, clock, ...(meter === undefined ? {} : { meter }) }),
     // Outermost first. The permit of a call outlasts its deadline: it is given back when the handler has ended.
     interceptors: [
-      wireFormInterceptor,
       ...(meter === undefined ? [] : [createMeterInterceptor(meter)]),
       ...(policy.outerInterceptors ?? []),
       createErrorInterceptor({ log, clock }),

@@ -12,7 +12,6 @@ import { type BodyGuard, type BodyLimits, DEFAULT_BODY_LIMITS, readBody } from "
 import { createRouterOptions, DEFAULT_MAX_MESSAGE_BYTES, type ServerPolicy } from "./router-options.ts";
 import { addressOf, bodySourceOf, toRequestHead } from "./universal-request.ts";
 import { answerUnknownPath } from "./unknown-path.ts";
-import { expectWireForms } from "./wire-form.ts";
 import { isGone, writeResponse } from "./write-response.ts";
 
 export interface RpcHandlerOptions extends ServerPolicy {
@@ -55,13 +54,12 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
     const values = createContextValues();
     setClosingSignal({ values }, closing.signal);
     setPeer({ values }, () => addressOf(request));
-    const forms = expectWireForms(values, handler.method, head.header);
     const guard = guardOf(handler.method, { caller: head.signal, lastBody: lastBody.signal }, body);
     const arriving = { method: handler.method, header: head.header, values, caller: head.signal };
     using pieces = readBody(bodySourceOf(request), guard);
     const asked = { ...head, body: takeIn({ ...arriving, body: pieces }, intake), contextValues: values };
     const result = await completeError(await handler(asked));
-    await writeResponse(result, response, { request, stalledReaderMs, closing: closing.signal, forms });
+    await writeResponse(result, response, { request, stalledReaderMs, closing: closing.signal });
   };
 
   const handle = (request: HttpRequest, response: HttpResponse): void => {

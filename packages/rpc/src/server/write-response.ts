@@ -2,7 +2,6 @@ import type { OutgoingHttpHeaders } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import type { HttpRequest, HttpResponse } from "./http-handler.ts";
-import type { WireForms } from "./wire-form.ts";
 
 export interface WriteOptions {
   readonly request: HttpRequest;
@@ -10,8 +9,6 @@ export interface WriteOptions {
   readonly stalledReaderMs: number;
   /** Aborts when the server begins to close. */
   readonly closing: AbortSignal;
-  /** Where messages of the answer may have a binary form of their own. */
-  readonly forms?: WireForms | undefined;
 }
 
 /**
@@ -64,7 +61,7 @@ async function writePieces(
   options: WriteOptions,
 ): Promise<void> {
   for (let piece = first; piece?.done === false; piece = await body?.next()) {
-    if (!writePiece(target, piece.value, options.forms)) await drained(response, options.stalledReaderMs);
+    if (!target.write(piece.value)) await drained(response, options.stalledReaderMs);
     if (isGone(response)) return;
   }
   if (trailer !== undefined) response.addTrailers(toNodeHeaders(trailer));
@@ -95,28 +92,12 @@ function isWhole(piece: Uint8Array, { header, trailer }: UniversalServerResponse
   return header?.get("content-length") === String(piece.length);
 }
 
-/** Returns whether there is room for more. Over HTTP/1.1 a corked answer that is full does not say when it is empty again. */
-function writePiece(target: Target, piece: Uint8Array, forms: WireForms | undefined): boolean {
-  const parts = forms?.replace(piece) ?? [piece];
-  const stream = parts.length > 1 ? http2StreamOf(target) : undefined;
-  let hasRoom = true;
-  stream?.cork();
-  for (const part of parts) hasRoom = target.write(part);
-  stream?.uncork();
-  return hasRoom;
-}
-
-function http2StreamOf(target: Target): ServerHttp2Stream | undefined {
-  if ("pushAllowed" in target) return target;
-  return "stream" in target ? target.stream : undefined;
-}
-
-/** Whether the reader has gone. */
+/** Whether the reader is gone. */
 export function isGone(response: HttpResponse): boolean {
   return "stream" in response ? response.stream.destroyed || response.stream.closed : response.destroyed;
 }
 
-/** Resolves when there is room again, or the reader has gone. */
+/** Resolves when there is room again, or the reader is gone. */
 async function drained(response: HttpResponse, stalledReaderMs: number): Promise<void> {
   if (isGone(response)) return;
   await new Promise<void>((resolve) => {
@@ -138,10 +119,10 @@ function cut(response: HttpResponse): void {
   else response.destroy();
 }
 
-/** How long the rest of a request that is already answered is read and thrown away, so that the answer gets through. */
+/** How long the rest of a request that has its response is read and discarded, so that the response arrives. */
 const LINGER_MS = 1000;
 
-/** An answer to half a request over HTTP/1.1 ends the connection: the other half is not read. */
+/** A response to half a request over HTTP/1.1 ends the connection: the other half is not read. */
 function refuseRestOfBody(request: HttpRequest, response: HttpResponse): void {
   if (!("stream" in response) && !request.complete) response.setHeader("connection", "close");
 }

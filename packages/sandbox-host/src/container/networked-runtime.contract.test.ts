@@ -66,7 +66,6 @@ describe("a session in gVisor with a network", () => {
       parameters: { cmd },
       stdin: new Uint8Array(),
       expectedGeneration: undefined,
-      onProgress: null,
       kill: SIGNAL,
     });
     return result.content;

@@ -35,7 +35,7 @@ describe("createProcessInput", () => {
     expect(await read()).toBe("abcdefg");
   });
 
-  it("goes on where an earlier service was", async () => {
+  it("goes on at the offset of an earlier service", async () => {
     await createProcessInput(directory, systemClock).write(0, Buffer.from("abc"), CALL);
     const later = createProcessInput(directory, systemClock);
     expect(later.acceptedBytes).toBe(3);
@@ -43,7 +43,7 @@ describe("createProcessInput", () => {
     expect(await read()).toBe("abcd");
   });
 
-  it("refuses a gap, an ended input, and one that nobody reads", async () => {
+  it("refuses a gap, an ended input, and one without a reader", async () => {
     const input = createProcessInput(directory, systemClock);
     await expect(input.write(1, Buffer.from("b"), CALL)).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
     await input.write(0, Buffer.from("a"), CALL);

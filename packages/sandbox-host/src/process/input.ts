@@ -15,7 +15,7 @@ export interface ProcessInput {
   /** All bytes accepted so far. */
   readonly acceptedBytes: number;
   /**
-   * Writes what is new of the data, as far as the process takes it within a moment, and answers with `acceptedBytes`. An
+   * Writes what is new of the data, as far as the process takes it within a moment, and returns `acceptedBytes`. An
    * offset behind a gap is refused.
    */
   write(offset: number, data: Uint8Array, call: { readonly signal: AbortSignal }): Promise<number>;
@@ -24,7 +24,7 @@ export interface ProcessInput {
 }
 
 const PIECE_BYTES = 64 * 1024;
-/** How long a full pipe is waited for before the caller is told how far it got. */
+/** How long a call waits for room in a full pipe. */
 const PATIENCE_MS = 1000;
 const POLL_MS = 10;
 const DIGITS = 16;
@@ -34,7 +34,7 @@ export function createProcessInput(directory: string, clock: Clock): ProcessInpu
   const endPath = join(directory, "input-ended");
   let acceptedBytes = readCount(countPath);
 
-  /** One piece and its count. False where the pipe is full. */
+  /** Writes one piece and its count; false if the pipe is full. */
   const push = (pipe: number, count: number, data: Uint8Array): boolean => {
     try {
       acceptedBytes += writeSync(pipe, data, 0, Math.min(data.length, PIECE_BYTES));
@@ -80,7 +80,7 @@ export function createProcessInput(directory: string, clock: Clock): ProcessInpu
   };
 }
 
-/** Opening a FIFO for writing alone fails where nobody reads, instead of waiting for somebody. */
+/** Opening a FIFO for writing alone fails at once if no process reads it. */
 function openPipe(path: string): number {
   try {
     return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);

@@ -1,6 +1,6 @@
 import { mkdir, rm } from "node:fs/promises";
 import type { OperationContext } from "../file/operation.ts";
-import { createJournal, type JournalPiece } from "./journal.ts";
+import { DirectoryJournal, type JournalPiece } from "./journal.ts";
 
 export type JournalWork =
   | { readonly kind: "make" }
@@ -19,7 +19,7 @@ export interface JournalState {
 
 export interface JournalResult {
   readonly state: JournalState;
-  /** What was read, where that was the work. */
+  /** What was read; empty for other work. */
   readonly piece: JournalPiece;
 }
 
@@ -27,8 +27,8 @@ const EMPTY: JournalState = { start: 0, end: 0, liveBytes: 0, keptBytes: 0 };
 const NOTHING: JournalPiece = { data: Buffer.alloc(0), offset: 0 };
 
 /**
- * Does one thing with the journal in a directory. Everything about it is there, so whatever an earlier attempt did not end
- * is ended first.
+ * Does one piece of work on the journal in a directory. All of its state is there, so a rotation that an earlier attempt did
+ * not end is ended first.
  */
 export async function workOnJournal(directory: string, work: JournalWork): Promise<JournalResult> {
   if (work.kind === "make" || work.kind === "remove") {
@@ -36,7 +36,7 @@ export async function workOnJournal(directory: string, work: JournalWork): Promi
     if (work.kind === "make") await mkdir(directory, { mode: 0o700 });
     return { state: EMPTY, piece: NOTHING };
   }
-  const journal = createJournal(directory);
+  const journal = new DirectoryJournal(directory);
   await journal.recover();
   if (work.kind === "rotate") await journal.rotate(work.keepBytes);
   const piece = work.kind === "read" ? await journal.read(work.offset, work.maxBytes) : NOTHING;
@@ -44,7 +44,7 @@ export async function workOnJournal(directory: string, work: JournalWork): Promi
   return { state: { ...(await journal.extent()), liveBytes, keptBytes: journal.keptBytes }, piece };
 }
 
-/** The same for a file worker, on the directory `name` below its root. What is read is sent as one piece with its offset. */
+/** The same for a file worker, on the directory `name` below its root. What was read is sent as one piece with its offset. */
 export async function journalOperation(
   { walk, send }: OperationContext,
   { name, work }: { readonly name: string; readonly work: JournalWork },

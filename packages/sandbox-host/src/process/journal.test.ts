@@ -2,9 +2,9 @@ import { appendFile, mkdtemp, readdir, rename, rm, writeFile } from "node:fs/pro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { createJournal } from "./journal.ts";
+import { DirectoryJournal } from "./journal.ts";
 
-describe("createJournal", () => {
+describe("DirectoryJournal", () => {
   let directory: string;
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), "turnbox-journal-"));
@@ -17,7 +17,7 @@ describe("createJournal", () => {
   };
 
   it("reads from any offset, and nothing at the end", async () => {
-    const journal = createJournal(directory);
+    const journal = new DirectoryJournal(directory);
     expect(await journal.extent()).toEqual({ start: 0, end: 0 });
     await write("0123456789");
     expect(await journal.read(4, 3)).toEqual({ data: Buffer.from("456"), offset: 4 });
@@ -25,7 +25,7 @@ describe("createJournal", () => {
   });
 
   it("keeps offsets over rotations and begins at the oldest byte it has (attack 34)", async () => {
-    const journal = createJournal(directory);
+    const journal = new DirectoryJournal(directory);
     await write("0123456789");
     await journal.rotate(4);
     await write("abc");
@@ -39,11 +39,11 @@ describe("createJournal", () => {
   });
 
   it("is the same for a later service", async () => {
-    const first = createJournal(directory);
+    const first = new DirectoryJournal(directory);
     await write("0123456789");
     await first.rotate(4);
     await write("abc");
-    const second = createJournal(directory);
+    const second = new DirectoryJournal(directory);
     await second.recover();
     expect(await second.extent()).toEqual({ start: 6, end: 13 });
   });
@@ -51,14 +51,14 @@ describe("createJournal", () => {
   it.each(["before", "after"] as const)(
     "ends a rotation that a crash cut off %s the file was emptied",
     async (when) => {
-      const first = createJournal(directory);
+      const first = new DirectoryJournal(directory);
       await write("0123456789");
       await first.rotate(4);
       await write("abcdef");
       // What the next rotation has done at that point.
       await writeFile(join(directory, "rotating-12"), "cdef");
       if (when === "after") await writeFile(join(directory, "output"), "");
-      const second = createJournal(directory);
+      const second = new DirectoryJournal(directory);
       await second.recover();
       expect(await second.extent()).toEqual({ start: 12, end: 16 });
       expect(await second.read(12, 100)).toEqual({ data: Buffer.from("cdef"), offset: 12 });
@@ -71,7 +71,7 @@ describe("createJournal", () => {
     await writeFile(join(directory, "segment-0"), "01");
     await writeFile(join(directory, "s"), "23");
     await rename(join(directory, "s"), join(directory, "segment-2"));
-    const journal = createJournal(directory);
+    const journal = new DirectoryJournal(directory);
     await journal.recover();
     expect(await journal.extent()).toEqual({ start: 2, end: 5 });
     expect((await readdir(directory)).toSorted()).toEqual(["output", "segment-2"]);

@@ -1,7 +1,6 @@
 import { appendFile, type FileHandle, open, readdir, rename, rm, stat, truncate } from "node:fs/promises";
 import { join } from "node:path";
-import { hasErrno } from "@turnbox/core";
-import { createSerial } from "../async/serial.ts";
+import { hasErrno, Mutex } from "@turnbox/core";
 import { errnoCode } from "../file/failure.ts";
 
 /** A piece of a journal, with the offset of its first byte. */
@@ -19,11 +18,11 @@ export interface Journal {
   outputPath(): Promise<string>;
   /** Offsets of the oldest byte that is kept and of the next one to come. */
   extent(): Promise<{ readonly start: number; readonly end: number }>;
-  /** Bytes that it takes on the disk, as of the last look. */
+  /** Bytes that it takes on the disk, as of the last call. */
   readonly keptBytes: number;
   /** Bytes from the offset on, or from the oldest there is; none at the end. */
   read(offset: number, maxBytes: number): Promise<JournalPiece>;
-  /** Adds what a terminal has shown; no process appends to such a journal. */
+  /** Adds output of a terminal; no process appends to such a journal. */
   append(data: Uint8Array): Promise<void>;
   /** Bytes in the file that the process appends to, which `rotate` empties. */
   liveBytes(): Promise<number>;
@@ -48,80 +47,111 @@ interface Segment {
   readonly bytes: number;
 }
 
-export function createJournal(directory: string): Journal {
-  const outputPath = join(directory, LOCAL_OUTPUT);
-  const serial = createSerial();
-  let segment: Segment | undefined;
-  let keptBytes = 0;
+/** A journal whose files are in one directory. Its methods run one after the other. */
+export class DirectoryJournal implements Journal {
+  readonly #directory: string;
+  readonly #outputPath: string;
+  readonly #mutex = new Mutex();
+  #segment: Segment | undefined;
+  #keptBytes = 0;
 
-  const base = (): number => (segment === undefined ? 0 : segment.offset + segment.bytes);
-  const liveBytes = async (): Promise<number> => {
-    const bytes = await sizeOf(outputPath);
-    keptBytes = bytes + (segment?.bytes ?? 0);
+  constructor(directory: string) {
+    this.#directory = directory;
+    this.#outputPath = join(directory, LOCAL_OUTPUT);
+  }
+
+  get keptBytes(): number {
+    return this.#keptBytes;
+  }
+
+  async outputPath(): Promise<string> {
+    return await Promise.resolve(this.#outputPath);
+  }
+
+  async extent(): Promise<{ readonly start: number; readonly end: number }> {
+    return await this.#mutex.run(async () => {
+      const end = this.#base() + (await this.#liveBytes());
+      return { start: this.#segment?.offset ?? 0, end };
+    });
+  }
+
+  async read(offset: number, maxBytes: number): Promise<JournalPiece> {
+    return await this.#mutex.run(() => this.#read(offset, maxBytes));
+  }
+
+  async append(data: Uint8Array): Promise<void> {
+    await this.#mutex.run(() => appendFile(this.#outputPath, data, { mode: 0o600 }));
+  }
+
+  async liveBytes(): Promise<number> {
+    return await this.#mutex.run(() => this.#liveBytes());
+  }
+
+  async rotate(keepBytes: number): Promise<void> {
+    await this.#mutex.run(() => this.#rotate(keepBytes));
+  }
+
+  async recover(): Promise<void> {
+    await this.#mutex.run(() => this.#recover());
+  }
+
+  /** The offset of the first byte in the file that the process appends to. */
+  #base(): number {
+    return this.#segment === undefined ? 0 : this.#segment.offset + this.#segment.bytes;
+  }
+
+  async #liveBytes(): Promise<number> {
+    const bytes = await sizeOf(this.#outputPath);
+    this.#keptBytes = bytes + (this.#segment?.bytes ?? 0);
     return bytes;
-  };
+  }
 
-  const read = async (offset: number, maxBytes: number): Promise<JournalPiece> => {
-    const from = Math.max(offset, segment?.offset ?? 0);
-    if (segment !== undefined && from < base()) {
-      const data = await readPart(segment.path, from - segment.offset, Math.min(maxBytes, base() - from));
+  async #read(offset: number, maxBytes: number): Promise<JournalPiece> {
+    const from = Math.max(offset, this.#segment?.offset ?? 0);
+    const base = this.#base();
+    if (this.#segment !== undefined && from < base) {
+      const position = from - this.#segment.offset;
+      const data = await readPart(this.#segment.path, position, Math.min(maxBytes, base - from));
       if (data.length > 0) return { data, offset: from };
     }
-    const at = Math.max(from, base());
-    return { data: await readPart(outputPath, at - base(), maxBytes), offset: at };
-  };
+    const at = Math.max(from, base);
+    return { data: await readPart(this.#outputPath, at - base, maxBytes), offset: at };
+  }
+
+  async #rotate(keepBytes: number): Promise<void> {
+    const live = await sizeOf(this.#outputPath);
+    const end = this.#base() + live;
+    const kept = Math.min(live, keepBytes);
+    const draft = join(this.#directory, "segment.new");
+    await rm(draft, { force: true });
+    const bytes = await copyTail(this.#outputPath, draft, { from: live - kept, bytes: kept });
+    const rotating = { path: join(this.#directory, `rotating-${end - bytes}`), offset: end - bytes, bytes };
+    await rename(draft, rotating.path);
+    await this.#finish(rotating);
+  }
 
   /** The end of a rotation; each step may find its work done. */
-  const finish = async (rotating: Segment): Promise<void> => {
-    const older = segment;
-    await truncate(outputPath, 0);
-    const path = join(directory, `segment-${rotating.offset}`);
+  async #finish(rotating: Segment): Promise<void> {
+    const older = this.#segment;
+    await truncate(this.#outputPath, 0);
+    const path = join(this.#directory, `segment-${rotating.offset}`);
     await rename(rotating.path, path);
-    segment = { ...rotating, path };
+    this.#segment = { ...rotating, path };
     if (older !== undefined && older.path !== path) await rm(older.path, { force: true });
-  };
+  }
 
-  const rotate = async (keepBytes: number): Promise<void> => {
-    const live = await sizeOf(outputPath);
-    const end = base() + live;
-    const kept = Math.min(live, keepBytes);
-    const draft = join(directory, "segment.new");
-    await rm(draft, { force: true });
-    const bytes = await copyTail(outputPath, draft, { from: live - kept, bytes: kept });
-    const rotating = { path: join(directory, `rotating-${end - bytes}`), offset: end - bytes, bytes };
-    await rename(draft, rotating.path);
-    await finish(rotating);
-  };
-
-  const recover = async (): Promise<void> => {
-    const names = await readdir(directory).catch(() => []);
-    const found = await Promise.all(names.map(async (name) => await readSegment(directory, name, SEGMENT)));
+  async #recover(): Promise<void> {
+    const names = await readdir(this.#directory).catch(() => []);
+    const found = await Promise.all(names.map((name) => readSegment(this.#directory, name, SEGMENT)));
     // A crash between the last two steps leaves two; the newer one counts.
     const segments = found.filter((one) => one !== undefined).toSorted((a, b) => a.offset - b.offset);
-    segment = segments.at(-1);
+    this.#segment = segments.at(-1);
     for (const old of segments.slice(0, -1)) await rm(old.path, { force: true });
-    const begun = await Promise.all(names.map(async (name) => await readSegment(directory, name, ROTATING)));
+    const begun = await Promise.all(names.map((name) => readSegment(this.#directory, name, ROTATING)));
     const [rotating] = begun.filter((one) => one !== undefined);
-    if (rotating !== undefined) await finish(rotating);
-    await liveBytes();
-  };
-
-  return {
-    outputPath: () => Promise.resolve(outputPath),
-    get keptBytes() {
-      return keptBytes;
-    },
-    extent: () =>
-      serial.run(async () => {
-        const end = base() + (await liveBytes());
-        return { start: segment?.offset ?? 0, end };
-      }),
-    read: (offset, maxBytes) => serial.run(() => read(offset, maxBytes)),
-    append: (data) => serial.run(() => appendFile(outputPath, data, { mode: 0o600 })),
-    liveBytes: () => serial.run(liveBytes),
-    rotate: (keepBytes) => serial.run(() => rotate(keepBytes)),
-    recover: () => serial.run(recover),
-  };
+    if (rotating !== undefined) await this.#finish(rotating);
+    await this.#liveBytes();
+  }
 }
 
 async function readSegment(directory: string, name: string, rule: RegExp): Promise<Segment | undefined> {
@@ -155,7 +185,7 @@ async function readPart(path: string, position: number, maxBytes: number): Promi
   return buffer.subarray(0, bytesRead);
 }
 
-/** Copies the end of a file; answers with how much. Where there is no room for it, nothing is kept: 0. */
+/** Copies the end of a file; returns the bytes copied. If there is no room for it, nothing is kept: 0. */
 async function copyTail(
   from: string,
   to: string,

@@ -26,9 +26,9 @@ const KEYS: ReadonlyMap<number, number> = new Map([
   [SIGQUIT, 0x1c],
   [SIGTSTP, 0x1a],
 ]);
-/** How long a full terminal is waited for with a key. */
+/** How long a call waits for room in a full terminal. */
 const KEY_MS = 200;
-/** How long the answer waits for the end of a process that cannot refuse it. */
+/** How long a call waits for the end of a process that cannot refuse it. */
 const DEATH_MS = 30_000;
 const POLL_MS = 10;
 

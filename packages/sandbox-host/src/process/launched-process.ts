@@ -5,8 +5,9 @@ import type { SpawnedProcess, TerminalExecution } from "../runtime/runtime.ts";
 import { createProcessInput, type ProcessInput } from "./input.ts";
 import type { Journal } from "./journal.ts";
 
-/** Somebody who reads a journal as it grows, and how far they are. */
+/** A reader of a journal as it grows. */
 export interface Follower {
+  /** The offset of the next byte that it reads. */
   position: number;
 }
 
@@ -24,15 +25,15 @@ export interface LaunchedProcess {
   held: "unknown" | "no";
 }
 
-/** What belongs to a process. */
-export interface ProcessPlace {
+/** The files of a process. */
+export interface ProcessFiles {
   /** Its own directory: input, exit code, marks. */
   readonly directory: string;
   readonly journal: Journal;
 }
 
-export function createLaunchedProcess(row: ProcessRow, place: ProcessPlace, clock: Clock): LaunchedProcess {
-  const { directory, journal } = place;
+export function createLaunchedProcess(row: ProcessRow, files: ProcessFiles, clock: Clock): LaunchedProcess {
+  const { directory, journal } = files;
   return {
     row,
     spawned: { name: row.processId, directory },
@@ -44,7 +45,7 @@ export function createLaunchedProcess(row: ProcessRow, place: ProcessPlace, cloc
   };
 }
 
-/** Says that the service has stopped the process because of its journal, and has to let it go on. */
+/** A file that exists while the service has stopped the process because of its journal. */
 export function heldMark({ spawned }: LaunchedProcess): string {
   return join(spawned.directory, "held");
 }

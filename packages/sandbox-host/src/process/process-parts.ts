@@ -1,5 +1,4 @@
-import type { Clock } from "@turnbox/core";
-import type { Logger } from "pino";
+import type { Clock, Log } from "@turnbox/core";
 import type { Containers } from "../container/container.ts";
 import type { FileWorkers } from "../file/workers.ts";
 import type { Ports } from "../port-access/ports.ts";
@@ -13,13 +12,14 @@ import type { Storage } from "../storage/storage.ts";
 import { createKillProcess, type KillProcess } from "./kill.ts";
 import { createLaunchProcess, type LaunchProcess } from "./launch.ts";
 import type { LaunchedProcess } from "./launched-process.ts";
-import { createProcesses, type Processes } from "./processes.ts";
-import { createStoredJournals } from "./stored-journal.ts";
-import { createTerminals, type Terminals } from "./terminal.ts";
-import { startProcessWatch } from "./watch.ts";
+import { Processes } from "./processes.ts";
+import { StoredJournals } from "./stored-journal.ts";
+import { takeUpProcesses } from "./take-up.ts";
+import { Terminals } from "./terminals.ts";
+import { ProcessWatch } from "./watch.ts";
 import { createWriteInput, type WriteInput } from "./write-input.ts";
 
-/** All that has to do with launched processes. */
+/** The use cases of launched processes. */
 export interface ProcessParts {
   readonly processes: Processes;
   readonly terminals: Terminals;
@@ -30,20 +30,20 @@ export interface ProcessParts {
 
 export interface RunningProcessParts {
   readonly parts: ProcessParts;
-  /** Stops looking after processes, and nothing else: what a crash does. */
+  /** Stops the watch of processes, and nothing else: what a crash does. */
   abandon(): Promise<void>;
-  /** Ends terminals, which end with the service, and stops looking after the rest. */
+  /** Ends terminals, which end with the service, and stops the watch of the others. */
   close(): Promise<void>;
 }
 
-/** Takes up the processes of an earlier service and looks after all there are. The sessions are recovered by then. */
+/** Takes up the processes of an earlier service and watches all of them. The sessions must be recovered by then. */
 export async function startProcessParts(
   deps: {
-    /** Where processes have their files. */
+    /** The directory of the files of processes. */
     readonly directory: string;
     readonly storage: Storage;
     readonly workers: FileWorkers;
-    /** What the output of one session's processes may take, whoever watches. */
+    /** What the output of one session's processes may take, also while no service runs. */
     readonly journalQuotaBytes: number;
     /** How many processes of one session run at once. */
     readonly maxRunning: number;
@@ -55,20 +55,20 @@ export async function startProcessParts(
     readonly containers: Containers;
     readonly activity: Activity;
     readonly ports: Pick<Ports, "expose">;
-    /** The program that connects to a port inside, and ends at once where nobody listens. */
+    /** The program that connects to a port inside, and ends at once if it is refused. */
     readonly relay: (port: number) => readonly [string, ...string[]];
     readonly clock: Clock;
-    readonly log: Logger;
+    readonly log: Log;
     readonly highWaterBytes?: number;
   },
   call: { readonly signal: AbortSignal },
 ): Promise<RunningProcessParts> {
   const { storage, workers, journalQuotaBytes: quotaBytes } = deps;
-  const processes = createProcesses({ ...deps, journals: createStoredJournals({ storage, workers, quotaBytes }) });
-  await processes.load(call);
+  const processes = new Processes({ ...deps, journals: new StoredJournals({ storage, workers, quotaBytes }) });
+  await takeUpProcesses({ ...deps, processes }, call);
   deps.activity.countAsUse((session) => processes.list(session).some(isWork));
-  const terminals = createTerminals({ ...deps, processes });
-  const watch = startProcessWatch({ ...deps, processes });
+  const terminals = new Terminals({ ...deps, processes });
+  const watch = new ProcessWatch({ ...deps, processes });
   const abandon = async (): Promise<void> => {
     await watch[Symbol.asyncDispose]();
   };
@@ -89,8 +89,8 @@ export async function startProcessParts(
 }
 
 /**
- * Whether a process keeps its session from being idle. One that runs does, until it ends; a server only waits for others,
- * and it is their connections that count.
+ * Whether a process keeps its session from being idle. One that runs does, until it ends. A server does not: connections to
+ * it count instead.
  */
 function isWork({ row }: LaunchedProcess): boolean {
   return row.end === null && row.started === "yes" && row.port === 0;

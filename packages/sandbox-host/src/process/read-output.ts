@@ -20,9 +20,9 @@ export interface OutputRequest {
 
 const MAX_BYTES = 1024 * 1024;
 const POLL_MS = 20;
-/** A journal that stays silent is looked at less and less often; on a terminal somebody types and waits. */
+/** A journal that stays silent is read less and less often, but for that of a terminal, which is interactive. */
 const LONGEST_POLL_MS = 160;
-/** A silent journal says so often that somebody is there, by a piece without bytes. */
+/** A silent journal yields a piece without bytes this often, which shows that the stream lives. */
 const KEEPALIVE_MS = 15_000;
 
 /**
@@ -47,7 +47,7 @@ export async function* readOutput(
       if (piece === null) return;
       if (isNews(piece) || pace.isSilent()) {
         yield piece;
-        pace.told();
+        pace.noteYield();
       }
       if (piece.last === "yes" || (atEnd === "stop" && piece.data.length === 0)) return;
       if (piece.data.length === 0) await clock.sleep(pace.nextPauseMs(), { signal }).catch(() => undefined);
@@ -62,13 +62,13 @@ function isNews({ data, droppedBytes, last }: OutputPiece): boolean {
   return data.length > 0 || droppedBytes > 0 || last === "yes";
 }
 
-/** Null where the journal went with its session, and so does whoever reads it. */
+/** Null if the journal is removed with its session, which ends its readers. */
 async function nextPiece(
   process: LaunchedProcess,
   follower: Follower,
   signal: AbortSignal,
 ): Promise<OutputPiece | null> {
-  // Looked at first: what was written before the end is read then.
+  // Checked first, so that what was written before the end is read.
   const hasEnded = process.row.end !== null;
   const read = await process.journal.read(follower.position, MAX_BYTES).catch((thrown: unknown) => {
     if (!signal.aborted) throw thrown;
@@ -80,15 +80,15 @@ async function nextPiece(
   return { data, offset, droppedBytes, last: hasEnded && data.length === 0 ? "yes" : "no" };
 }
 
-/** How often a journal is looked at, and its reader told that it is. */
+/** How often a journal is read, and a silent one yields a piece. */
 function createPace(process: LaunchedProcess, clock: Clock) {
   const longestMs = process.row.terminal === null ? LONGEST_POLL_MS : POLL_MS;
   let pauseMs = POLL_MS / 2;
-  let toldMs = clock.monotonicMs();
+  let yieldedMs = clock.monotonicMs();
   return {
-    isSilent: (): boolean => clock.monotonicMs() - toldMs >= KEEPALIVE_MS,
-    told: (): void => {
-      toldMs = clock.monotonicMs();
+    isSilent: (): boolean => clock.monotonicMs() - yieldedMs >= KEEPALIVE_MS,
+    noteYield: (): void => {
+      yieldedMs = clock.monotonicMs();
       pauseMs = POLL_MS / 2;
     },
     nextPauseMs: (): number => (pauseMs = Math.min(2 * pauseMs, longestMs)),

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { createChildCommandRunner, SandboxError } from "@turnbox/core";
 import { createFileWorkers, type FileWorkers } from "../file/workers.ts";
-import { createStoredJournals, type StoredJournals } from "./stored-journal.ts";
+import { StoredJournals } from "./stored-journal.ts";
 
 const PROCESS = { token: "t", processId: "p" };
 const WORKER_START_MS = 60_000;
@@ -27,14 +27,14 @@ describe.each(["directly", "by_worker"] as const)("journals in a storage that is
       opened += 1;
       return Promise.resolve({ path, touch });
     };
-    journals = createStoredJournals({ storage: { openJournals }, workers, quotaBytes: 1 });
+    journals = new StoredJournals({ storage: { openJournals }, workers, quotaBytes: 1 });
   });
   afterEach(async () => {
     await rm(path, { recursive: true, force: true });
   });
 
   it(
-    "are made, read, rotated and removed, and their place is asked for once",
+    "are made, read, rotated and removed, and their directory is opened once",
     async () => {
       const journal = journals.of(PROCESS);
       await journal.make();
@@ -58,14 +58,14 @@ describe.each(["directly", "by_worker"] as const)("journals in a storage that is
   );
 
   it(
-    "are looked for again where opening them failed",
+    "are opened again if opening them failed",
     async () => {
       let fails = 1;
       const openJournals = () =>
         fails-- > 0
           ? Promise.reject(new SandboxError("STORAGE_UNAVAILABLE", "not now"))
           : Promise.resolve({ path, touch });
-      const journal = createStoredJournals({ storage: { openJournals }, workers, quotaBytes: 1 }).of(PROCESS);
+      const journal = new StoredJournals({ storage: { openJournals }, workers, quotaBytes: 1 }).of(PROCESS);
       await expect(journal.make()).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
       await journal.make();
       expect(await readdir(path)).toEqual(["p"]);
@@ -76,7 +76,7 @@ describe.each(["directly", "by_worker"] as const)("journals in a storage that is
 
 describe("journals that a worker touches", () => {
   it(
-    "are found again where their directory is another one than before",
+    "are found again if their directory was replaced",
     async () => {
       const path = await mkdtemp(join(tmpdir(), "turnbox-journals-"));
       await using workers = createFileWorkers({ runner: createChildCommandRunner(), nodePath: process.execPath });
@@ -86,7 +86,7 @@ describe("journals that a worker touches", () => {
         await mkdir(join(path, "files"), { recursive: true });
         return { path: join(path, "files"), touch: "by_worker" } as const;
       };
-      const journal = createStoredJournals({ storage: { openJournals }, workers, quotaBytes: 1 }).of(PROCESS);
+      const journal = new StoredJournals({ storage: { openJournals }, workers, quotaBytes: 1 }).of(PROCESS);
       try {
         await journal.make();
         await rename(join(path, "files"), join(path, "old"));

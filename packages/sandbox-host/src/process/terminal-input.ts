@@ -1,7 +1,7 @@
 import { type Clock, invalidArgument, SandboxError } from "@turnbox/core";
 import type { TerminalExecution } from "../runtime/runtime.ts";
 
-/** How long a full terminal is waited for before the caller gets the count of what was accepted. */
+/** How long a call waits for room in a full terminal. */
 const PATIENCE_MS = 1000;
 const PIECE_BYTES = 64 * 1024;
 

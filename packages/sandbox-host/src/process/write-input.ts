@@ -3,7 +3,7 @@ import type { Session } from "../session/session.ts";
 import type { LaunchedProcess } from "./launched-process.ts";
 import type { Processes } from "./processes.ts";
 
-/** Writes to the input of a process without a terminal; answers with all bytes accepted so far. */
+/** Writes to the input of a process without a terminal; returns all bytes accepted so far. */
 export type WriteInput = (
   session: Session,
   request: { readonly process: LaunchedProcess; readonly offset: number; readonly data: Uint8Array },
@@ -13,7 +13,7 @@ export type WriteInput = (
 export function createWriteInput({ processes }: { readonly processes: Processes }): WriteInput {
   return async (session, { process, offset, data }, call) => {
     await processes.settle(session, process, call);
-    // What was accepted is told also of a process that has ended: its writer may ask again.
+    // A process that has ended returns what it had accepted too: its writer may ask again.
     if (process.row.end !== null && offset + data.length > process.input.acceptedBytes)
       throw new SandboxError("INVALID_STATE", "the process has ended and reads no input any more");
     return await process.input.write(offset, data, call);

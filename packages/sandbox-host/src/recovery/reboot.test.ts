@@ -13,7 +13,6 @@ const again = (test: TestHost, session: Session): Promise<string> =>
       parameters: { cmd: "append /workspace/log late" },
       stdin: new Uint8Array(),
       expectedGeneration: undefined,
-      onProgress: null,
       kill: SIGNAL,
     })
     .then(

@@ -1,11 +1,8 @@
-import { type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import { parseKey } from "@turnbox/core";
 import { principalOf } from "@turnbox/rpc/server";
 import type { Activity } from "../session/activity.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Session } from "../session/session.ts";
-import { canonicalRequest } from "./canonical.ts";
 
 /** What methods need that look at a session. */
 export interface FindsSessions {
@@ -27,18 +24,6 @@ export function useSession(parts: UsesSessions, id: string, context: HandlerCont
   const session = findSession(parts, id, context);
   parts.activity.touch(session);
   return session;
-}
-
-/** The idempotency key of a request, and all else of it in a canonical form. */
-export function keyedRequest<Desc extends DescMessage>(
-  desc: Desc,
-  request: MessageShape<Desc> & { readonly idempotencyKey: string },
-  field = "idempotency_key",
-): { readonly idempotencyKey: string; readonly payload: string } {
-  return {
-    idempotencyKey: parseKey(field, request.idempotencyKey),
-    payload: canonicalRequest(desc, { ...request, idempotencyKey: "" }),
-  };
 }
 
 /** What methods need whose operations may outlive their calls. */

@@ -33,7 +33,7 @@ export function accessTo(host: ServiceParts & { readonly fence: Fence }): HostAc
   };
 }
 
-/** The reason that a call was refused with; "none" where it was not. */
+/** The reason that a call was refused with; "none" if it was not. */
 export const reasonOf = (call: Promise<unknown>): Promise<string> =>
   call.then(
     () => "none",

@@ -7,7 +7,7 @@ import {
   ProcessState,
 } from "@turnbox/protocol/turnbox/host/v1/process_pb";
 import type { LaunchedProcess } from "../process/launched-process.ts";
-import type { Terminals } from "../process/terminal.ts";
+import type { Terminals } from "../process/terminals.ts";
 import type { ProcessEnd } from "../record/row.ts";
 
 const REASONS = {

@@ -95,7 +95,7 @@ export function toWireSession({ row, gate }: Session, facts: SessionFacts): Wire
 
 /** What is known of a snapshot beside its row. */
 export interface SnapshotFacts {
-  /** Absent where the storage has not been asked. */
+  /** Absent if the storage was not asked. */
   readonly stored?: SnapshotInfo;
   /** The snapshot that the session's files continue from. */
   readonly headParent: string | null;

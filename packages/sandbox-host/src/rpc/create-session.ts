@@ -8,9 +8,10 @@ import {
 } from "@turnbox/protocol/turnbox/host/v1/session_pb";
 import type { CreateSession } from "../lifecycle/create.ts";
 import { boundTtl, type Ceilings, checkCeilings, type SessionDefaults } from "../session/ceilings.ts";
-import { keyedRequest, signalOf, type Stops } from "./call.ts";
+import { signalOf, type Stops } from "./call.ts";
 import { type CapabilitySource, toWireCapabilities } from "./convert.ts";
 import { parseTtl } from "./duration.ts";
+import { keyedRequest } from "./keyed-request.ts";
 import { type EnforcesPolicies, readPolicy } from "./network.ts";
 import { show, type ShowsSessions } from "./show.ts";
 

@@ -3,12 +3,12 @@ import { ANY_TENANT, invalidArgument, SandboxError } from "@turnbox/core";
 import { principalOf } from "@turnbox/rpc/server";
 import type { Fence } from "../cordon/fence.ts";
 
-/** In which commands of the fleet's leader say in which epoch it leads. */
+/** The header that names the epoch of the leader in its commands. */
 export const EPOCH_HEADER = "turnbox-fleet-epoch";
 
 /**
- * Refuses commands of an earlier leader before anything happens. A call without the header is nobody's command and passes.
- * Only the fleet itself and the home may send it: an epoch from anybody else could keep the true leader out.
+ * Refuses commands of an earlier leader before anything happens. A call without the header is no command and passes.
+ * Only the fleet itself and the home may send it: an epoch of another caller could keep the true leader out.
  */
 export function createFenceInterceptor(fence: Fence): Interceptor {
   return (next) => async (request) => {
@@ -24,7 +24,7 @@ export function createFenceInterceptor(fence: Fence): Interceptor {
   };
 }
 
-/** The epoch of a command; undefined where it is none. */
+/** The epoch of a command; undefined without the header. */
 export function parseEpoch(value: string | null): number | undefined {
   if (value === null) return undefined;
   const epoch = /^[1-9]\d{0,15}$/.test(value) ? Number(value) : Number.NaN;

@@ -15,9 +15,9 @@ import type { OperationName, OutputOf } from "../file/file-operations.ts";
 import type { KeyedChange, KeyedChanges } from "../file/keyed-changes.ts";
 import type { FileJob } from "../file/workers.ts";
 import type { Session } from "../session/session.ts";
-import { type FindsSessions, findSession, keyedRequest, signalOf, type Stops } from "./call.ts";
+import { type FindsSessions, findSession, signalOf, type Stops } from "./call.ts";
 import { toWireEntry } from "./file-convert.ts";
-import { openUpload } from "./upload-stream.ts";
+import { keyedRequest } from "./keyed-request.ts";
 
 /** What the methods need that change files. */
 export interface FileChangesParts extends FindsSessions, Stops {
@@ -138,4 +138,34 @@ async function runChange<Name extends OperationName>(
   job: Pick<FileJob<Name>, "input" | "deadlineMs" | "lane">,
 ): Promise<OutputOf<Name>> {
   return await fileChanges.run(session, name, change, job);
+}
+
+/** A message of a client stream: the header first, then data. */
+interface Part<Header> {
+  readonly part:
+    | { readonly case: "header"; readonly value: Header }
+    | { readonly case: "data"; readonly value: Uint8Array }
+    | { readonly case: undefined; readonly value?: undefined };
+}
+
+const MAX_DATA_BYTES = 1024 * 1024;
+
+/** The header of an upload, and its data. */
+async function openUpload<Header>(
+  requests: AsyncIterable<Part<Header>>,
+): Promise<{ readonly header: Header; readonly body: AsyncIterable<Uint8Array> }> {
+  const parts = requests[Symbol.asyncIterator]();
+  const first = await parts.next();
+  if (first.done === true || first.value.part.case !== "header")
+    throw invalidArgument("header", "must be the first message");
+  return { header: first.value.part.value, body: readData(parts) };
+}
+
+async function* readData(parts: AsyncIterator<Part<unknown>>): AsyncIterable<Uint8Array> {
+  for (let next = await parts.next(); next.done !== true; next = await parts.next()) {
+    const { part } = next.value;
+    if (part.case !== "data") throw invalidArgument("data", "only data follows the header");
+    if (part.value.length > MAX_DATA_BYTES) throw invalidArgument("data", `must have at most ${MAX_DATA_BYTES} bytes`);
+    yield part.value;
+  }
 }

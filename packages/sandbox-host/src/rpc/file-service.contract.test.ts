@@ -82,7 +82,6 @@ async function bash(cmd: string): Promise<string> {
     parameters: { cmd },
     stdin: new Uint8Array(),
     expectedGeneration: undefined,
-    onProgress: null,
     kill: SIGNAL,
   });
   if (result.isError) throw new Error(result.content);

@@ -7,8 +7,9 @@ import { type Ceilings, checkCeilings } from "../session/ceilings.ts";
 import type { Registry } from "../session/registry.ts";
 import { forkRights } from "../turn/fork-rights.ts";
 import type { ForkedChild, ForkSession } from "../turn/fork.ts";
-import { keyedRequest, signalOf, type Stops, type UsesSessions, useSession } from "./call.ts";
+import { signalOf, type Stops, type UsesSessions, useSession } from "./call.ts";
 import { parseTtl } from "./duration.ts";
+import { keyedRequest } from "./keyed-request.ts";
 import { type EnforcesPolicies, readPolicy } from "./network.ts";
 import { show, type ShowsSessions } from "./show.ts";
 

@@ -11,8 +11,9 @@ import type { UpdateNetworkPolicy } from "../lifecycle/update-network-policy.ts"
 import { assertEnforceable, DENY_ALL, type NetworkPolicy, parsePolicy } from "../network-policy/policy.ts";
 import type { Network } from "../network/network.ts";
 import type { Ports } from "../port-access/ports.ts";
-import { findSession, keyedRequest, signalOf, type Stops, type UsesSessions, useSession } from "./call.ts";
+import { findSession, signalOf, type Stops, type UsesSessions, useSession } from "./call.ts";
 import { parseTtl } from "./duration.ts";
+import { keyedRequest } from "./keyed-request.ts";
 
 /** What methods need that take a policy. */
 export interface EnforcesPolicies {
@@ -28,7 +29,7 @@ export interface NetworkParts extends Stops, UsesSessions {
 
 type Service = ServiceImpl<typeof SessionService>;
 
-/** The policy of a request that this host can put in force; null where none is given. */
+/** The policy of a request that this host can put in force; null if none is given. */
 export function readPolicy(
   host: EnforcesPolicies,
   wire: WirePolicy | undefined,

@@ -14,12 +14,13 @@ import type { LaunchProcess } from "../process/launch.ts";
 import type { LaunchedProcess } from "../process/launched-process.ts";
 import type { Processes } from "../process/processes.ts";
 import { readOutput as readPieces } from "../process/read-output.ts";
-import type { Terminals } from "../process/terminal.ts";
+import type { Terminals } from "../process/terminals.ts";
 import type { WriteInput } from "../process/write-input.ts";
 import type { Runtime, TerminalSize } from "../runtime/runtime.ts";
 import type { Session } from "../session/session.ts";
-import { findSession, keyedRequest, signalOf, type Stops, type UsesSessions } from "./call.ts";
+import { findSession, signalOf, type Stops, type UsesSessions } from "./call.ts";
 import { showProcess } from "./convert-process.ts";
+import { keyedRequest } from "./keyed-request.ts";
 
 /** What ProcessService needs. */
 export interface ProcessServiceParts extends Stops, UsesSessions {

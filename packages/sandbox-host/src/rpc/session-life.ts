@@ -13,8 +13,9 @@ import type { ExtendSession } from "../lifecycle/extend.ts";
 import type { PauseSession, ResumeSession } from "../lifecycle/pause.ts";
 import type { RepairSession } from "../lifecycle/repair.ts";
 import { boundTtl, type Ceilings, checkTtl, type SessionDefaults } from "../session/ceilings.ts";
-import { keyedRequest, signalOf, type Stops, type UsesSessions, useSession } from "./call.ts";
+import { signalOf, type Stops, type UsesSessions, useSession } from "./call.ts";
 import { parseDrain, parseTtl } from "./duration.ts";
+import { keyedRequest } from "./keyed-request.ts";
 import { show, type ShowsSessions } from "./show.ts";
 
 /** What the methods need that move a session from one state to another. */

@@ -20,10 +20,11 @@ import type { ListSnapshots } from "../turn/list-snapshots.ts";
 import type { RestoreSnapshot } from "../turn/restore.ts";
 import type { RollbackSession } from "../turn/rollback.ts";
 import type { CreateSnapshot } from "../turn/snapshot.ts";
-import { findSession, keyedRequest, signalOf, type Stops, type UsesSessions, useSession } from "./call.ts";
+import { findSession, signalOf, type Stops, type UsesSessions, useSession } from "./call.ts";
 import { toWireSnapshot, TURN_OUTCOMES } from "./convert.ts";
 import { diffSnapshots, type DiffSnapshotsParts } from "./diff-snapshots.ts";
 import { parseDrain } from "./duration.ts";
+import { keyedRequest } from "./keyed-request.ts";
 import { pageOf } from "./paging.ts";
 import { show } from "./show.ts";
 

@@ -10,8 +10,9 @@ import {
 import type { Uploads } from "../session/uploads.ts";
 import type { Templates } from "../template/templates.ts";
 import type { RemoveTemplate } from "../warm/remove-template.ts";
-import { keyedRequest } from "./call.ts";
+
 import { toWireTemplate } from "./convert.ts";
+import { keyedRequest } from "./keyed-request.ts";
 
 /** What the methods need that are about templates. */
 export interface TemplateParts {

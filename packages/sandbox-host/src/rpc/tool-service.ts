@@ -14,11 +14,10 @@ import {
 import { CATALOG } from "../tool/catalog.ts";
 import type { ExecuteTool } from "../tool/execute.ts";
 import type { LedgerAnswer } from "../tool/ledger.ts";
-import type { OutputJournal } from "../tool/output-journal.ts";
+import type { OutputJournal } from "../tool/output/journal.ts";
 import type { ToolCalls } from "../tool/tool-calls.ts";
 import { type FindsSessions, findSession } from "./call.ts";
 import { toWireResult } from "./convert.ts";
-import { withProgressForm } from "./progress-form.ts";
 import {
   type CallEvent,
   parseLimits,
@@ -86,7 +85,6 @@ async function execute(
     parameters: request.params ?? {},
     stdin: request.stdin,
     expectedGeneration: request.expectedGeneration,
-    onProgress: null,
     ...(onOutput === undefined ? {} : { onOutput }),
     limits: parseLimits(request.limits),
     ...(onDisconnect === "kill" ? { kill: context.signal } : {}),
@@ -98,12 +96,9 @@ function executeToolStream(host: ToolServiceParts): Handlers["executeToolStream"
     const call = request.call ?? create(ExecuteToolRequestSchema);
     const slowReader = parseSlowReader(call.slowReader);
     const reader = { ...readerOf(host, context), slowReader, from: { stdout: 0, stderr: 0 } };
-    const events = streamCall({ ...reader, missing: "ignore" }, (tell) => execute(host, call, context, tell));
+    const events = streamCall({ ...reader, missing: "ignore" }, (onOutput) => execute(host, call, context, onOutput));
     for await (const event of events)
-      yield withProgressForm(
-        ExecuteToolStreamResponseSchema.field.progress,
-        create(ExecuteToolStreamResponseSchema, { event: toWireEvent(call.toolCallId, event) }),
-      );
+      yield create(ExecuteToolStreamResponseSchema, { event: toWireEvent(call.toolCallId, event) });
   };
 }
 
@@ -116,14 +111,11 @@ function attachToolCall(host: ToolServiceParts): Handlers["attachToolCall"] {
       stderr: parseOffset("stderr_offset", request.stderrOffset),
     };
     const reader = { ...readerOf(host, context), slowReader: parseSlowReader(request.slowReader), from };
-    const events = streamCall({ ...reader, missing: "count" }, (tell) =>
-      host.toolCalls.attach(session, toolCallId, tell),
+    const events = streamCall({ ...reader, missing: "count" }, (onOutput) =>
+      host.toolCalls.attach(session, toolCallId, onOutput),
     );
     for await (const event of events)
-      yield withProgressForm(
-        AttachToolCallResponseSchema.field.progress,
-        create(AttachToolCallResponseSchema, { event: toWireEvent(toolCallId, event) }),
-      );
+      yield create(AttachToolCallResponseSchema, { event: toWireEvent(toolCallId, event) });
   };
 }
 

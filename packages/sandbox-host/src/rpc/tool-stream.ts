@@ -9,11 +9,11 @@ import {
   ToolProgressSchema,
 } from "@turnbox/protocol/turnbox/host/v1/tool_pb";
 import type { CallLimits } from "../tool/call-limits.ts";
-import { createFrameReader } from "../tool/frames.ts";
 import type { LedgerAnswer } from "../tool/ledger.ts";
-import type { StreamName } from "../tool/output.ts";
-import type { Frame, OutputJournal, SlowReader } from "../tool/output-journal.ts";
-import type { Offsets } from "../tool/output-segment.ts";
+import type { StreamName } from "../tool/output/capture.ts";
+import { FrameReader } from "../tool/output/frame-reader.ts";
+import type { Frame, OutputJournal, SlowReader } from "../tool/output/journal.ts";
+import { type Offsets, STREAMS } from "../tool/output/segment.ts";
 
 const SLOW_READERS: ReadonlyMap<number, SlowReader> = new Map([
   [WireSlowReader.UNSPECIFIED, "wait"],
@@ -21,7 +21,7 @@ const SLOW_READERS: ReadonlyMap<number, SlowReader> = new Map([
   [WireSlowReader.DROP, "drop"],
 ]);
 
-const STREAMS = {
+const WIRE_STREAMS = {
   stdout: OutputStream.STDOUT,
   stderr: OutputStream.STDERR,
 } as const satisfies Record<StreamName, OutputStream>;
@@ -59,27 +59,35 @@ export interface StreamOptions {
   readonly signal: AbortSignal;
   readonly slowReader: SlowReader;
   readonly from: Offsets;
-  /** Where a part of the output is no longer kept: its length is told, or nothing is said of it. */
+  /** Whether the end of the output that is no longer kept is reported, by its length. */
   readonly missing: "count" | "ignore";
 }
 
-/** The output of a call as it comes, then its end. `begin` starts or joins the call and tells of its output. */
+/** The output of a call as it comes, then its end. `begin` starts or joins the call and gives its journal to `onOutput`. */
 export async function* streamCall(
   { clock, signal, slowReader, from, missing }: StreamOptions,
-  begin: (tell: (journal: OutputJournal) => void) => Promise<LedgerAnswer>,
+  begin: (onOutput: (journal: OutputJournal) => void) => Promise<LedgerAnswer>,
 ): AsyncGenerator<CallEvent> {
-  const reader = createFrameReader({ clock, slowReader, from });
-  // A stalled reader that vanishes never resumes this generator, so its cleanup hangs on the signal.
-  signal.addEventListener("abort", reader.close, { once: true });
-  const coming = begin(reader.bind);
-  coming.then(reader.finish, reader.finish);
+  const reader = new FrameReader({ clock, slowReader, from });
+  const close = (): void => {
+    reader.close();
+  };
+  const finish = (): void => {
+    reader.finish();
+  };
+  // A stalled reader that vanishes never resumes this generator, so the signal closes it.
+  signal.addEventListener("abort", close, { once: true });
+  const coming = begin((journal) => {
+    reader.bind(journal);
+  });
+  coming.then(finish, finish);
   const seen: Record<StreamName, number> = { ...from };
   for await (const frame of reader.frames()) {
     seen[frame.stream] = frame.offset + frame.data.length;
     yield { kind: "progress", progress: toProgress(frame) };
   }
   const answer = await coming;
-  for (const stream of missing === "count" ? (["stdout", "stderr"] as const) : []) {
+  for (const stream of missing === "count" ? STREAMS : []) {
     const { totalBytes } = answer.result[stream];
     const droppedBytes = totalBytes - seen[stream];
     if (droppedBytes > 0)
@@ -93,7 +101,7 @@ export async function* streamCall(
 
 function toProgress({ stream, data, offset, droppedBytes }: Frame): ToolProgress {
   const progress: MessageInitShape<typeof ToolProgressSchema> = {
-    stream: STREAMS[stream],
+    stream: WIRE_STREAMS[stream],
     data,
     offset: BigInt(offset),
     droppedBytes: BigInt(droppedBytes),

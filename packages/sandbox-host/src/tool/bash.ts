@@ -23,7 +23,7 @@ interface BashParameters {
   readonly background?: boolean;
 }
 
-/** Starts the command and leaves it alone; it hears of nobody's end and reads nothing. */
+/** Starts the command and leaves it alone: it has no input, and no end of a shell signals it. */
 const BACKGROUND_SCRIPT = `bash -c "$1" </dev/null >"$2" 2>&1 &
 printf 'Process %s runs in the background. Its output goes to %s.\\n' "$!" "$2"`;
 const START_TIMEOUT_MS = 10_000;
@@ -31,19 +31,19 @@ const START_TIMEOUT_MS = 10_000;
 /** Runs a command with bash. */
 export function createRunBash(deps: {
   readonly runCommand: RunCommand;
-  /** What a call may take where it does not say. */
+  /** The bound of a call that names none. */
   readonly toolTimeoutMs: number;
 }): RunBash {
   return async (session, call) => {
     const { cmd, cwd, env, timeout_ms: timeoutMs, background } = call.parameters as unknown as BashParameters;
-    const place = { env: environmentOf(session.row.env, env ?? {}), cwd: absolutePath(cwd ?? ".") };
+    const around = { env: environmentOf(session.row.env, env ?? {}), cwd: absolutePath(cwd ?? ".") };
     if (background !== true) {
       const deadlineMs = timeoutMs ?? call.limits?.timeoutMs ?? Math.min(DEFAULT_BASH_TIMEOUT_MS, deps.toolTimeoutMs);
-      return await deps.runCommand(session, call, { ...place, argv: ["bash", "-c", cmd], deadlineMs });
+      return await deps.runCommand(session, call, { ...around, argv: ["bash", "-c", cmd], deadlineMs });
     }
     assertForBackground(call);
     return await deps.runCommand(session, call, {
-      ...place,
+      ...around,
       argv: ["bash", "-c", BACKGROUND_SCRIPT, "bash", cmd, outputPathOf(call.callId)],
       deadlineMs: START_TIMEOUT_MS,
     });

@@ -2,7 +2,7 @@ import { invalidArgument } from "@turnbox/core";
 import type { ExecSpec } from "../runtime/runtime.ts";
 import { MAX_TOOL_TIMEOUT_MS } from "./bash-tool.ts";
 
-/** Bounds of one call, on top of those of its sandbox. What is absent is the tool's default. */
+/** Bounds of one call, on top of those of its sandbox. An absent one is the tool's default. */
 export interface CallLimits {
   readonly timeoutMs?: number;
   /** Most address space of each process of the call. */
@@ -17,7 +17,7 @@ const MIN_MEMORY_BYTES = 16 * MiB;
 const MAX_MEMORY_BYTES = 2 ** 48;
 const MAX_OUTPUT_BYTES = 4 * MiB;
 
-/** Refuses, by its name, what is out of range and what the tool's tier cannot enforce. */
+/** Refuses a limit that is out of range or that the tool's tier cannot enforce, by its name. */
 export function checkLimits(limits: CallLimits, tier: 1 | 2): void {
   const fields = [
     { name: "limits.timeout", value: limits.timeoutMs, min: 1, max: MAX_TOOL_TIMEOUT_MS },
@@ -34,8 +34,8 @@ export function checkLimits(limits: CallLimits, tier: 1 | 2): void {
 
 /**
  * The command under its bounds: a shell that sets the address space of what it starts, or runs nothing. The limit is set
- * in a process that was forked: in gVisor all that is started from outside has one set of limits, PID 1's, so that one
- * which is set there holds for every later call.
+ * in a process that was forked: in gVisor all processes that are started from outside share the limits of PID 1, so that a
+ * limit which is set there holds for every later call.
  */
 export function limitedSpec(spec: ExecSpec, { timeoutMs, memoryBytes }: CallLimits): ExecSpec {
   const deadlineMs = Math.min(spec.deadlineMs, timeoutMs ?? Number.POSITIVE_INFINITY);

@@ -119,7 +119,7 @@ describe("the catalog", () => {
   });
 
   describe.each(cases)("%s", (_name, tool) => {
-    it("is told to a model in words and as a closed JSON schema", () => {
+    it("is described to a model in words and as a closed JSON schema", () => {
       expect(tool.description).toMatch(/^[A-Z].*\.$/);
       expect(tool.schema).toMatchObject({ type: "object", additionalProperties: false });
       for (const schema of Object.values(tool.schema.properties)) expect(schema.description).toMatch(/^[A-Z].*\.$/);

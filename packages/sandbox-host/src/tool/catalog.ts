@@ -4,7 +4,7 @@ import { GIT_TOOLS } from "./git/git-tools.ts";
 import type { Tool } from "./schema.ts";
 import { TEXT_TOOLS } from "./text/text-tools.ts";
 
-/** All tools there are: their names, aliases, tiers, parameters and limits. Nothing else decides what a call may say. */
+/** All tools there are: their names, aliases, tiers, parameters and limits. Nothing else decides what a call may contain. */
 export const CATALOG = [...TEXT_TOOLS, BASH_TOOL, ...GIT_TOOLS] as const satisfies readonly Tool[];
 
 export type ToolName = (typeof CATALOG)[number]["name"];

@@ -5,11 +5,11 @@ import { assertActive } from "../session/phase.ts";
 import type { Session } from "../session/session.ts";
 import type { SnapshotTool } from "../turn/tool-snapshot.ts";
 import { type CallLimits, checkLimits } from "./call-limits.ts";
-import { findTool } from "./catalog.ts";
+import { type CatalogTool, findTool } from "./catalog.ts";
 import { type Ledger, type LedgerAnswer, NotStarted } from "./ledger.ts";
-import type { OutputJournal } from "./output-journal.ts";
-import type { Progress } from "./output.ts";
-import type { ToolOutputs } from "./outputs.ts";
+import type { Progress } from "./output/capture.ts";
+import type { OutputJournal } from "./output/journal.ts";
+import type { OutputStore } from "./output/store.ts";
 import { checkParameters, type Parameters } from "./parameters.ts";
 import type { LedgerEntry, ToolResult } from "./result.ts";
 import type { RunTool } from "./run-tool.ts";
@@ -21,11 +21,9 @@ export interface ToolCall {
   readonly parameters: Parameters;
   readonly stdin: Uint8Array;
   readonly expectedGeneration: number | undefined;
-  /** Called for each piece of output; the tool waits for it. Null reads without a reader. */
-  readonly onProgress: ((progress: Progress) => Promise<void>) | null;
-  /** Told of the call's output, which it can be read from; also where the call joins one in flight. */
+  /** Gets the journal of the call's output, also if the call joins one in flight. */
   readonly onOutput?: (journal: OutputJournal) => void;
-  /** Kills the call. Absent, only a cancel or the session's own end does. */
+  /** Aborts to kill the call. Without it only a cancel or the session's own end does. */
   readonly kill?: AbortSignal;
   readonly limits?: CallLimits;
 }
@@ -33,47 +31,40 @@ export interface ToolCall {
 /** Runs a tool of the catalog in a session, exactly once for its call id. */
 export type ExecuteTool = (session: Session, call: ToolCall) => Promise<LedgerAnswer>;
 
-/** A call with all that ends it. */
-type EndingCall = ToolCall & { readonly kill: AbortSignal };
-type Work = (session: Session, call: EndingCall) => Promise<ToolResult>;
+/** A call with all that ends it, and with what takes its output. */
+type RunningCall = ToolCall & {
+  readonly kill: AbortSignal;
+  readonly onProgress: ((progress: Progress) => Promise<void>) | null;
+};
+type Work = (session: Session, call: RunningCall) => Promise<ToolResult>;
 
 const SNAPSHOT_TIMEOUT_MS = 60_000;
 const MAX_STDIN_BYTES = 4 * 1024 * 1024;
 
-export function createExecuteTool(deps: {
+interface Deps {
   readonly ledger: Ledger;
   readonly runTool: RunTool;
   readonly activity: Activity;
-  readonly outputs: ToolOutputs;
+  readonly outputs: OutputStore;
   readonly running: RunningCalls;
   /** Throws if there is no room to put on record what calls do. */
   readonly assertRoom: () => void;
-  /** Absent where the host takes no snapshots for tools. */
+  /** Absent if the host takes no snapshots for tools. */
   readonly snapshotTool?: SnapshotTool | undefined;
-}): ExecuteTool {
+}
+
+export function createExecuteTool(deps: Deps): ExecuteTool {
   return async (session, call) => {
-    const tool = findTool(call.toolName);
-    checkCallId(call.callId);
-    checkParameters(tool, call.parameters);
-    if ("env" in call.parameters)
-      parseVariables("params.env", call.parameters["env"] as Readonly<Record<string, string>>);
-    checkStdin(call.stdin, tool.tier);
-    const limits = call.limits ?? {};
-    checkLimits(limits, tool.tier);
+    const tool = check(call);
     const run: Work = (at, checked) => deps.runTool(at, tool, checked);
-    if (tool.effect === "reads") return await read(session, call, run);
-    const payload = canonicalJson([
-      tool.name,
-      call.parameters,
-      Buffer.from(call.stdin).toString("base64"),
-      ...(Object.keys(limits).length === 0 ? [] : [limits]),
-    ]);
+    if (tool.effect === "reads") return await read(deps, session, { call, run });
+    const payload = payloadOf(tool.name, call);
     using _following = call.onOutput && deps.outputs.follow(session, call.callId, call.onOutput);
     return await deps.running.track(session, { callId: call.callId, ends: [] }, (cancelled) =>
       deps.ledger.once(session, { callId: call.callId, payload }, async () => {
         refuseWith(deps.assertRoom);
         using kill = linkSignals([cancelled, ...endsOf(session, call)]);
-        const entry = await inGate(session, { ...call, kill: kill.signal }, run);
+        const entry = await runInGate(deps, session, { call, run, kill: kill.signal });
         const { result } = entry;
         if (deps.snapshotTool === undefined || result.isError) return entry;
         // Outside of the gate: an operation that waits for the tools to end is ahead of the snapshot in the session's order.
@@ -82,36 +73,42 @@ export function createExecuteTool(deps: {
       }),
     );
   };
+}
 
-  /** Pure reads are tool calls that leave no trace: the same id reads again. */
-  async function read(session: Session, call: ToolCall, run: Work): Promise<LedgerAnswer> {
-    const tracked = { callId: call.callId, ends: endsOf(session, call) };
-    return await deps.running.track(session, tracked, async (kill) => {
-      try {
-        using _place = enter(session, call);
-        deps.activity.touch(session);
-        return { result: await run(session, { ...call, kill }), from: "run" };
-      } catch (thrown) {
-        throw thrown instanceof NotStarted ? thrown.cause : thrown;
-      }
-    });
-  }
+interface PreparedCall {
+  readonly call: ToolCall;
+  readonly run: Work;
+}
 
-  async function inGate(session: Session, call: EndingCall, work: Work): Promise<LedgerEntry> {
-    using _place = enter(session, call);
-    using output = deps.outputs.begin(session, call.callId);
-    deps.activity.touch(session);
-    // The head stays as it is while a call is inside the gate.
-    const { headGeneration } = session.row;
-    const onProgress = async (progress: Progress): Promise<void> => {
-      await output.journal.append(progress);
-      await call.onProgress?.(progress);
-    };
+/** Pure reads are tool calls that leave no trace: the same id reads again. */
+async function read({ running, activity }: Deps, session: Session, { call, run }: PreparedCall): Promise<LedgerAnswer> {
+  const tracked = { callId: call.callId, ends: endsOf(session, call) };
+  return await running.track(session, tracked, async (kill) => {
     try {
-      return { result: await work(session, { ...call, onProgress }), headGeneration };
-    } finally {
-      deps.activity.touch(session);
+      using _inside = enter(session, call);
+      activity.touch(session);
+      return { result: await run(session, { ...call, kill, onProgress: null }), from: "run" };
+    } catch (thrown) {
+      throw thrown instanceof NotStarted ? thrown.cause : thrown;
     }
+  });
+}
+
+async function runInGate(
+  { outputs, activity }: Deps,
+  session: Session,
+  { call, run, kill }: PreparedCall & { readonly kill: AbortSignal },
+): Promise<LedgerEntry> {
+  using _inside = enter(session, call);
+  using output = outputs.begin(session, call.callId);
+  activity.touch(session);
+  // The head stays as it is while a call is inside the gate.
+  const { headGeneration } = session.row;
+  try {
+    const onProgress = (progress: Progress): Promise<void> => output.journal.append(progress);
+    return { result: await run(session, { ...call, kill, onProgress }), headGeneration };
+  } finally {
+    activity.touch(session);
   }
 }
 
@@ -129,7 +126,7 @@ function endsOf({ lifetime, interrupt }: Session, { kill }: ToolCall): readonly 
   return [...(kill === undefined ? [] : [kill]), lifetime.signal, interrupt];
 }
 
-/** A place among the session's running calls. */
+/** Counts the call in the session's gate until disposed. */
 function enter(session: Session, call: ToolCall): Disposable {
   return refuseWith(() => {
     assertActive(session.row.phase, "ExecuteTool");
@@ -138,13 +135,30 @@ function enter(session: Session, call: ToolCall): Disposable {
   });
 }
 
-/** A refusal here comes before any effect. */
+/** What the check throws is a refusal before any effect. */
 function refuseWith<Result>(check: () => Result): Result {
   try {
     return check();
   } catch (cause) {
     throw new NotStarted("refused", { cause });
   }
+}
+
+/** The tool of a call that its catalog entry allows. */
+function check({ toolName, callId, parameters, stdin, limits = {} }: ToolCall): CatalogTool {
+  const tool = findTool(toolName);
+  checkCallId(callId);
+  checkParameters(tool, parameters);
+  if ("env" in parameters) parseVariables("params.env", parameters["env"] as Readonly<Record<string, string>>);
+  checkStdin(stdin, tool.tier);
+  checkLimits(limits, tool.tier);
+  return tool;
+}
+
+/** The call in its canonical form. */
+function payloadOf(toolName: string, { parameters, stdin, limits = {} }: ToolCall): string {
+  const bounded = Object.keys(limits).length === 0 ? [] : [limits];
+  return canonicalJson([toolName, parameters, Buffer.from(stdin).toString("base64"), ...bounded]);
 }
 
 function checkStdin({ length }: Uint8Array, tier: 1 | 2): void {

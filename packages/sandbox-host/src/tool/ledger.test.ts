@@ -12,7 +12,6 @@ const execute = (test: TestHost, session: Session, callId: string, more: Partial
     parameters: { cmd: `append /workspace/log ${callId}` },
     stdin: new Uint8Array(),
     expectedGeneration: undefined,
-    onProgress: null,
     kill: SIGNAL,
     ...more,
   });
@@ -40,7 +39,7 @@ async function sealed(test: TestHost, session: Session): Promise<string> {
 }
 
 describe("a call that a rollback discarded", () => {
-  it("answers CALL_ROLLED_BACK with what its result was, and undo makes it valid again", async () => {
+  it("is refused with CALL_ROLLED_BACK and its result, and undo makes it valid again", async () => {
     await using test = await startTestHost();
     const session = await test.create();
     await execute(test, session, "early");
@@ -60,7 +59,7 @@ describe("a call that a rollback discarded", () => {
     expect(await again(test, session, "early")).toBe("store");
   });
 
-  it("stays so over a restart and over the end of the snapshots that tell of it", async () => {
+  it("stays so over a restart and over the end of the snapshots that show it", async () => {
     const before = await startTestHost({ maxSnapshotsPerSession: 2 });
     const session = await before.create();
     const snapshot = await writeAndSeal(before, session, "one");
@@ -74,7 +73,7 @@ describe("a call that a rollback discarded", () => {
     expect(await again(after, found(after, session), "kept")).toBe("store");
   });
 
-  it("is found where a rollback goes back to one among several heads", async () => {
+  it("is found if a rollback goes back to one of several heads", async () => {
     await using test = await startTestHost();
     const session = await test.create();
     await execute(test, session, "a");
@@ -104,7 +103,7 @@ describe("a call that a rollback discarded", () => {
     expect(await log(test, session)).toBe("a");
   });
 
-  it("is unknown where it was under way while the snapshot was taken", async () => {
+  it("is unknown if it was under way while the snapshot was taken", async () => {
     await using test = await startTestHost();
     const session = await test.create();
     const running = execute(test, session, "across", { parameters: { cmd: "append /workspace/log x hang" } });
@@ -159,7 +158,7 @@ describe("files that may be lost", () => {
     expect(await again(after, lost, "new")).toBe("store");
   });
 
-  it("make calls since the last snapshot unknown where the storage died, also without a container", async () => {
+  it("make calls since the last snapshot unknown if the storage died, also without a container", async () => {
     const before = await startTestHost();
     const session = await before.create();
     await execute(before, session, "sealed");
@@ -179,7 +178,7 @@ describe("files that may be lost", () => {
     expect(await again(after, lost, "later")).toBe("CALL_ROLLED_BACK");
   });
 
-  it("make calls unknown also where the storage dies under a host that goes on", async () => {
+  it("make calls unknown also if the storage dies under a host that goes on", async () => {
     await using test = await startTestHost({ healthCheckInterval: 10 });
     const session = await test.create();
     await execute(test, session, "late");
@@ -190,7 +189,7 @@ describe("files that may be lost", () => {
     expect(session.row.generation).toBe(2);
   });
 
-  it("are remembered where the service dies between the healing and the new generation", async () => {
+  it("are remembered if the service dies between the healing and the new generation", async () => {
     const before = await startTestHost();
     const session = await before.create();
     await execute(before, session, "late");
@@ -205,7 +204,7 @@ describe("files that may be lost", () => {
     expect(await after.host.records.call("listLostHeads", null)).toEqual([]);
   });
 
-  it("are told again where they could not be remembered", async () => {
+  it("are reported again if they could not be recorded", async () => {
     await using test = await startTestHost();
     const session = await test.create();
     test.storage.loseMounts([session.head]);

@@ -3,7 +3,7 @@ import type { ListSchema, NumberSchema, ParameterSchema, TextSchema, Tool } from
 
 export type Parameters = Readonly<Record<string, unknown>>;
 
-/** Throws `INVALID_ARGUMENT` naming the parameter and its rule where the parameters break the tool's schema. */
+/** Throws `INVALID_ARGUMENT` naming the parameter and its rule, if the parameters break the tool's schema. */
 export function checkParameters(tool: Tool, parameters: Parameters): void {
   const { properties, required } = tool.schema;
   for (const name of required) {

@@ -11,10 +11,10 @@ export type ContentBlock =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "image"; readonly mediaType: string; readonly base64: string };
 
-/** What a tool call answers with, and what the ledger keeps of it. */
+/** What a tool call returns, and what the ledger keeps of it. */
 export interface ToolResult {
   readonly content: string;
-  /** The parts of the content; absent where it is one text. */
+  /** The parts of the content; absent if it is one text. */
   readonly blocks?: readonly ContentBlock[];
   /** Whether the tool did not do what was asked. */
   readonly isError: boolean;
@@ -25,13 +25,13 @@ export interface ToolResult {
   readonly durationMs: number;
   readonly tier: 1 | 2;
   readonly generation: number;
-  /** The snapshot that holds what the call wrote, where one is taken for each call. */
+  /** The snapshot that holds what the call wrote, if one is taken for each call. */
   readonly snapshotId: string | null;
   /** Present if the host no longer keeps the content: what is left says how the call ended. */
   readonly contentDropped?: true;
 }
 
-/** What a call came to, and the head that it worked on. */
+/** The result of a call, and the head that it worked on. */
 export interface LedgerEntry {
   readonly result: ToolResult;
   readonly headGeneration: number;
@@ -39,7 +39,7 @@ export interface LedgerEntry {
 
 const DROPPED_NOTE = "[the output of this call is no longer kept]";
 
-/** What is left of a result whose content is gone. */
+/** A result whose content is not kept. */
 export function withoutContent({ blocks: _, ...result }: ToolResult): ToolResult {
   const gone = ({ totalBytes }: OutputCount): OutputCount => ({ totalBytes, truncatedBytes: totalBytes });
   return {

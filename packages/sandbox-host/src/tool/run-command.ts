@@ -5,16 +5,15 @@ import type { ExecExit, ExecSpec, Execution, Runtime } from "../runtime/runtime.
 import { assertGeneration } from "../session/generation.ts";
 import type { Session } from "../session/session.ts";
 import { type CallLimits, limitedSpec } from "./call-limits.ts";
-import { fitOutputs } from "./fit-output.ts";
 import { NotStarted } from "./ledger.ts";
-import { drainOutput, type Kept, type Progress, textOf } from "./output.ts";
+import { type Captured, captureOutput, fitOutputs, type Progress, textOf } from "./output/capture.ts";
 import type { ExitReason, ToolResult } from "./result.ts";
 
 export interface CommandCall {
   readonly stdin: Uint8Array;
   readonly expectedGeneration: number | undefined;
   readonly onProgress: ((progress: Progress) => Promise<void>) | null;
-  /** Kills the call with everything it started. */
+  /** Aborts to kill the call with everything that it started. */
   readonly kill: AbortSignal;
   readonly limits?: CallLimits;
 }
@@ -37,7 +36,7 @@ export function createRunCommand(deps: {
     const { generation } = session.row;
     const onKill = (): void => {
       execution.kill().catch((thrown: unknown) => {
-        // The runtime has ended the container in the last resort; what is left is found by the next look at it.
+        // The runtime may have ended the container; the next call examines it.
         containers.suspect(session);
         deps.log.error({ err: thrown, sessionId: session.row.id }, "a tool could not be killed");
       });
@@ -48,7 +47,7 @@ export function createRunCommand(deps: {
       execution.stdin.on("error", () => undefined);
       execution.stdin.end(call.stdin);
       const keepBytes = call.limits?.outputBytes ?? deps.keepBytes;
-      const output = await drainOutput(execution, { keepBytes, onProgress: call.onProgress });
+      const output = await captureOutput(execution, { keepBytes, onProgress: call.onProgress });
       const exit = await execution.exit;
       if (exit.kind === "sandbox_lost" || exit.kind === "oom") containers.suspect(session);
       return toResult({ exit, output, generation, durationMs: clock.monotonicMs() - startedMs });
@@ -57,7 +56,7 @@ export function createRunCommand(deps: {
     }
   };
 
-  /** Starts the command; in a fresh container where the old one turns out to be dead. What fails here had no effect. */
+  /** Starts the command; in a new container if the old one is dead. What fails here had no effect. */
   async function start(session: Session, call: CommandCall, spec: ExecSpec): Promise<Execution> {
     const exec = { isAsked: false };
     const attempt = async (): Promise<Execution> => {
@@ -83,7 +82,7 @@ export function createRunCommand(deps: {
 
 function toResult(ended: {
   readonly exit: ExecExit;
-  readonly output: Readonly<Record<"stdout" | "stderr", Kept>>;
+  readonly output: Readonly<Record<"stdout" | "stderr", Captured>>;
   readonly generation: number;
   readonly durationMs: number;
 }): ToolResult {
@@ -128,11 +127,11 @@ const NOTES: Readonly<Partial<Record<ExecExit["kind"], string>>> = {
   sandbox_lost: "[the sandbox died]",
 };
 
-/** Standard output, then standard error, then what a reader has to know beyond them. */
-function contentOf(stdout: Kept, stderr: Kept, exit: ExecExit): string {
-  const part = (kept: Kept, name: string): string => {
-    const dropped = kept.totalBytes - kept.bytes.length;
-    return dropped === 0 ? textOf(kept) : `${textOf(kept)}\n[${dropped} more bytes of ${name} are not shown]`;
+/** Standard output, then standard error, then a note on how the command ended. */
+function contentOf(stdout: Captured, stderr: Captured, exit: ExecExit): string {
+  const part = (captured: Captured, name: string): string => {
+    const dropped = captured.totalBytes - captured.bytes.length;
+    return dropped === 0 ? textOf(captured) : `${textOf(captured)}\n[${dropped} more bytes of ${name} are not shown]`;
   };
   const parts = [part(stdout, "stdout"), part(stderr, "stderr"), NOTES[exit.kind] ?? ""];
   return parts

@@ -20,7 +20,6 @@ const execute = async (
     parameters,
     stdin: new Uint8Array(),
     expectedGeneration: undefined,
-    onProgress: null,
     kill: SIGNAL,
     ...more,
   });
@@ -77,7 +76,7 @@ describe("tools of both tiers", () => {
     );
   });
 
-  it("tells a missing file as a result that is an error, not as a failure (D18)", async () => {
+  it("returns a missing file as a result that is an error, not as a failure (D18)", async () => {
     await using test = await startTestHost();
     const session = await test.create();
     const { result } = await execute(test, session, "Read", { path: "nothing" });

@@ -23,7 +23,7 @@ export function createRunTool(deps: {
   readonly files: SessionFiles;
   readonly clock: Clock;
   readonly log: Logger;
-  /** What a call may take where it does not say. */
+  /** The bound of a call that names none. */
   readonly toolTimeoutMs: number;
   /** How much of each output the result keeps. */
   readonly keepBytes: number;

@@ -9,7 +9,7 @@ export interface RunningCalls {
     { callId, ends }: { readonly callId: string; readonly ends: readonly AbortSignal[] },
     work: (signal: AbortSignal) => Promise<Result>,
   ): Promise<Result>;
-  /** Kills the call with everything it started and waits for its end; false where it does not run. */
+  /** Kills the call with everything it started and waits for its end; false if it does not run. */
   cancel(session: Session, callId: string, call: { readonly signal: AbortSignal }): Promise<boolean>;
 }
 
@@ -24,17 +24,17 @@ export function createRunningCalls(): RunningCalls {
 
   return {
     track: async (session, { callId, ends }, work) => {
-      const place = `${session.row.token}/${callId}`;
-      const all = running.get(place) ?? new Set();
+      const key = `${session.row.token}/${callId}`;
+      const all = running.get(key) ?? new Set();
       const ended = Promise.withResolvers<undefined>();
       using kill = linkSignals(ends);
       const mine: Running = { kill, ended: ended.promise };
-      running.set(place, all.add(mine));
+      running.set(key, all.add(mine));
       try {
         return await work(kill.signal);
       } finally {
         all.delete(mine);
-        if (all.size === 0) running.delete(place);
+        if (all.size === 0) running.delete(key);
         ended.resolve(undefined);
       }
     },

@@ -1,4 +1,4 @@
-/** A JSON schema of an object: what a model is told, and what parameters are checked against. */
+/** A JSON schema of an object: what a model gets, and what parameters are checked against. */
 export interface ToolSchema {
   readonly type: "object";
   readonly properties: Readonly<Record<string, ParameterSchema>>;

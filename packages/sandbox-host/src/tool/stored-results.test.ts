@@ -137,7 +137,7 @@ describe("StoredResults", () => {
     expect((await storeOn(records).load("b", "c"))?.content).toHaveLength(100 * KIB);
   });
 
-  it("answers without content if a file is gone or not whole", async () => {
+  it("returns a result without content if a file is gone or not whole", async () => {
     await using records = await openRecords(file());
     const { finish, load } = storeOn(records);
     await finish("t", "c", resultOf("x".repeat(100 * KIB)));

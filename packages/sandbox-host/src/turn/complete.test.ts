@@ -129,7 +129,6 @@ describe("a turn in which nothing was written", () => {
       ...call,
       stdin: new Uint8Array(),
       expectedGeneration: undefined,
-      onProgress: null,
       kill: SIGNAL,
     });
     test.storage.faults.failNext("isUnchanged", { error: new Error("not asked") });

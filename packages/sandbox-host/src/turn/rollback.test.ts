@@ -83,7 +83,6 @@ describe("rollbackSession", () => {
       parameters: { cmd: "sleep" },
       stdin: new Uint8Array(),
       expectedGeneration: undefined,
-      onProgress: null,
       kill: kill.signal,
     });
     while (session.gate.inFlight === 0) await new Promise((resolve) => void setImmediate(resolve));
@@ -178,7 +177,6 @@ describe("rollbackSession", () => {
         parameters: { cmd: "echo x" },
         stdin: new Uint8Array(),
         expectedGeneration: undefined,
-        onProgress: null,
         kill: kill.signal,
       })
       .catch(() => undefined);

@@ -18,13 +18,13 @@ export const HOST_METRICS = {
   warmSessions: {
     kind: "gauge",
     name: "turnbox_host_warm_sessions",
-    help: "Sessions that stand ready for creates to come.",
+    help: "Warm sessions, for creates to come.",
     labels: [],
   },
   warmCreates: {
     kind: "gauge",
     name: "turnbox_host_warm_creates",
-    help: "Creates since the start, by whether a session stood ready: hit or miss.",
+    help: "Creates since the start, by whether a warm session was taken: hit or miss.",
     labels: ["outcome"],
   },
   activeTools: {
@@ -72,7 +72,7 @@ export const HOST_METRICS = {
   recordQueue: {
     kind: "gauge",
     name: "turnbox_host_record_queue_depth",
-    help: "Changes and questions that the database thread has not answered.",
+    help: "Changes and queries that the database thread has not finished.",
     labels: [],
   },
   toolCalls: {

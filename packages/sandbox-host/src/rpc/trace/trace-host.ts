@@ -19,7 +19,7 @@ const STORAGE = [
 
 const RUNTIME = ["start", "exec", "spawn", "pause", "resume", "stop"] as const satisfies readonly (keyof Runtime)[];
 
-/** The backends with a span for each step that takes time, where traces are wanted. */
+/** The backends with a span for each step that takes time. */
 export function traceBackends<Backends extends { readonly storage: Storage; readonly runtime: Runtime }>(
   backends: Backends,
   tracing: Tracing,
@@ -40,7 +40,7 @@ function traceStorage(storage: Storage, around: Around): Storage {
   });
 }
 
-/** The host with a span for each tool call. What a tool is given and answers stays out of it. */
+/** The host with a span for each tool call. Parameters and results of tools stay out of it. */
 export function traceTools<Host extends { readonly executeTool: ExecuteTool }>(host: Host, tracing: Tracing): Host {
   if (tracing.state === "off") return host;
   return {

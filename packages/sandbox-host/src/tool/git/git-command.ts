@@ -3,10 +3,10 @@ import { GIT_DEFAULTS, type GitToolName } from "./git-tools.ts";
 
 /** Parameters that have passed the catalog's schema. */
 interface Checked {
-  /** The parameter as arguments: none where it was not given. */
+  /** The parameter as arguments: none if it was not given. */
   readonly text: (name: string, ...before: readonly string[]) => readonly string[];
   readonly flag: (name: string, argument: string) => readonly string[];
-  /** `--` and the paths, so that no path is taken for anything else. */
+  /** `--` and the paths, so that no path is taken for an option. */
   readonly paths: () => readonly string[];
   readonly has: (name: string) => boolean;
 }
@@ -51,7 +51,7 @@ function from({ text, has }: Checked): readonly string[] {
   return has("branch") ? ["--", DEFAULT_REMOTE, ...text("branch")] : [];
 }
 
-/** What git is told, without the options that all commands have. */
+/** The arguments of git for a call, without the options that all commands have. */
 export function gitArguments(tool: GitToolName, parameters: Parameters): readonly string[] {
   const has = (name: string): boolean => parameters[name] !== undefined;
   return ARGUMENTS[tool]({

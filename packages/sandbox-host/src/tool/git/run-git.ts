@@ -16,8 +16,8 @@ const NOT_FOUND = 127;
 const GIT_IS_MISSING = "There is no git in this sandbox. Make sandboxes from template debian, which has it.\n";
 
 /**
- * Who commits where nobody is configured: neither the environment nor git's configuration is overruled. Git is not asked
- * where it is missing.
+ * Names an author and committer if none is configured: neither the environment nor git's configuration is overruled. Ends
+ * with `NOT_FOUND` if there is no git.
  */
 const SCRIPT = `command -v git >/dev/null || exit ${NOT_FOUND}
 case $1 in commit | pull)
@@ -28,7 +28,7 @@ case $1 in commit | pull)
 esac
 exec git -c safe.directory='*' -c color.ui=false --no-pager "$@"`;
 
-/** Nothing that waits for somebody at a terminal. */
+/** Keeps git from waiting for input at a terminal. */
 export const GIT_ENVIRONMENT: Readonly<Record<string, string>> = {
   GIT_TERMINAL_PROMPT: "0",
   GIT_PAGER: "cat",

@@ -1,4 +1,4 @@
-/** How much of a file's beginning tells what it is. */
+/** How much of a file's beginning its kind is found by. */
 export const SNIFF_BYTES = 8192;
 
 export type FileKind =

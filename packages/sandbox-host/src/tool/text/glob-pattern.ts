@@ -33,7 +33,7 @@ function parseParts(pattern: string): readonly Part[] {
   return names.map((name) => (name === "**" ? name : parseName(name)));
 }
 
-/** A name that begins with a dot matches only where the pattern begins with one: hidden things are asked for. */
+/** A name that begins with a dot matches only if the pattern begins with one: hidden names are not found by accident. */
 function parseName(name: string): RegExp {
   let source = name.startsWith(".") ? "" : "(?!\\.)";
   for (let at = 0; at < name.length; at += 1) {

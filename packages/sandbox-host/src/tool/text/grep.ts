@@ -5,9 +5,9 @@ import { errnoCode } from "../../file/failure.ts";
 import { toText } from "../../file/path.ts";
 import { isBinary } from "./file-kind.ts";
 import { parseGlob } from "./glob-pattern.ts";
-import { type LinePlace, type LineSearch, parseSearch } from "./line-search.ts";
+import { type LineRange, type LineSearch, parseSearch } from "./line-search.ts";
 import { counted, done, type TextOutcome } from "./outcome.ts";
-import { shownPlace } from "./place.ts";
+import { shownPath } from "./shown-path.ts";
 import { readAt } from "./read-bytes.ts";
 import { showMatches } from "./show-matches.ts";
 import { isHidden, orGone, treeOf } from "./tree.ts";
@@ -42,7 +42,7 @@ interface Report {
   unreadableFiles: number;
 }
 
-/** Lines that match, as `path:line:text`, with `path-line-text` around them where context is asked for. */
+/** Lines that match, as `path:line:text`, with `path-line-text` around them if context is asked for. */
 export function grep(walk: Walk, request: GrepRequest): TextOutcome {
   const search = parseSearch(request);
   const report: Report = {
@@ -72,7 +72,7 @@ function isDirectory(walk: Walk, path: string): boolean {
     walk.directory(path)[Symbol.dispose]();
     return true;
   } catch {
-    // Whatever is wrong with it is told by the attempt to open it as a file.
+    // The attempt to open it as a file fails with the reason.
     return false;
   }
 }
@@ -112,7 +112,7 @@ function orUnreadable<Value>(look: () => Value): Value | null {
   }
 }
 
-/** A pattern without a slash is about names at any depth, one with a slash about paths from where the search begins. */
+/** A pattern without a slash is about names at any depth, one with a slash about paths from the top of the search. */
 function parseFilter(pattern: string): (relative: string) => boolean {
   const glob = parseGlob(pattern);
   if (pattern.replace(/\/$/, "").includes("/")) return glob.matches;
@@ -142,7 +142,7 @@ function searchFile(file: OpenFile, { search, request, report, buffer }: Search)
       const text = window.toString("utf8");
       const found = search.find(text);
       report.total += found.length;
-      if (found.length > 0) show(report, { text, found, path: shownPlace(file.path), firstLine: line, request });
+      if (found.length > 0) show(report, { text, found, path: shownPath(file.path), firstLine: line, request });
     }
     position += window.length;
     if (read < buffer.length) break;
@@ -156,7 +156,7 @@ function show(
   report: Report,
   matches: {
     readonly text: string;
-    readonly found: readonly LinePlace[];
+    readonly found: readonly LineRange[];
     readonly path: string;
     readonly firstLine: number;
     readonly request: GrepRequest;
@@ -172,7 +172,7 @@ function show(
   report.lines.push(...lines);
 }
 
-/** Most files are small: where the first read gives all that the file had when it was opened, there is no second one. */
+/** Most files are small: if the first read gives all that the file had when it was opened, there is no second one. */
 function readWindow(file: OpenFile, buffer: Buffer, position: number): number {
   const first = readSync(file.descriptor, buffer, 0, buffer.length, position);
   if (first === 0 || first === buffer.length || position + first === file.stats.size) return first;

@@ -1,15 +1,17 @@
+import { getPriority, setPriority } from "node:os";
+import { runInNewContext } from "node:vm";
 import { escapeText } from "./escape.ts";
 import { requiredTexts } from "./required-texts.ts";
-import { TookTooLong, withinMs } from "./within-ms.ts";
 
 export interface LineSearch {
-  /** False only where no line of these bytes matches; quick. */
+  /** False only if no line of these bytes matches; quick. */
   mayMatch(bytes: Buffer): boolean;
-  /** Where lines that match begin and end in a text: one place a line, in order. Throws if that takes too long. */
-  find(text: string): readonly LinePlace[];
+  /** The lines of a text that match, in order. Throws if that takes too long. */
+  find(text: string): readonly LineRange[];
 }
 
-export interface LinePlace {
+/** Where a line begins and ends in a text. */
+export interface LineRange {
   readonly start: number;
   /** Without the line's end. */
   readonly end: number;
@@ -20,7 +22,7 @@ export class PatternError extends Error {
   override readonly name = "PatternError";
 }
 
-/** What looks around itself may see the next line, so it is shown one line at a time. */
+/** A pattern that looks around may see the next line, so each line is matched by itself. */
 const LOOKS_AROUND = /\(\?<?[=!]/;
 /** For one text, of at most 4 MiB: several times what a slow pattern takes that behaves well. */
 const MAX_FIND_MS = 10_000;
@@ -52,8 +54,8 @@ function createSearch(source: string, flags: "" | "i"): LineSearch {
   const all = new RegExp(source, `${flags}gm`);
   const mayLookAround = LOOKS_AROUND.test(source);
   const required = flags === "" ? (requiredTexts(source)?.map((text) => Buffer.from(text, "latin1")) ?? null) : null;
-  const find = (text: string): readonly LinePlace[] => {
-    const found: LinePlace[] = [];
+  const find = (text: string): readonly LineRange[] => {
+    const found: LineRange[] = [];
     const untilMs = performance.now() + MAX_FIND_MS;
     let at = 0;
     while (at < text.length) {
@@ -72,7 +74,7 @@ function createSearch(source: string, flags: "" | "i"): LineSearch {
   };
 }
 
-/** Whether the process's engine matches it in linear time where it has to (see worker-process.ts), which the flag `l` asks. */
+/** Whether the engine of this process matches it in linear time (see worker-process.ts); the flag `l` fails otherwise. */
 function isLinear(source: string, flags: string): boolean {
   try {
     return new RegExp(source, `${flags}l`) instanceof RegExp;
@@ -81,11 +83,24 @@ function isLinear(source: string, flags: string): boolean {
   }
 }
 
-function inTime<Result>(find: () => Result): Result {
+/** Work that may have to be ended runs behind other processes. */
+const LOW_PRIORITY = 10;
+
+/**
+ * Does synchronous work and ends it after so long, also in the middle of a match of a regular expression, which nothing else
+ * ends but the end of the process. Then no `finally` of the work runs, so what it holds is not released. Costs a thread. The
+ * process has a low priority meanwhile.
+ */
+function inTime<Result>(work: () => Result): Result {
+  const priority = getPriority();
   try {
-    return withinMs(MAX_FIND_MS, find);
+    setPriority(Math.max(priority, LOW_PRIORITY));
+    return runInNewContext("work()", { work }, { timeout: MAX_FIND_MS }) as Result;
   } catch (thrown) {
-    throw thrown instanceof TookTooLong ? tooSlow() : thrown;
+    if (thrown instanceof Error && "code" in thrown && thrown.code === "ERR_SCRIPT_EXECUTION_TIMEOUT") throw tooSlow();
+    throw thrown;
+  } finally {
+    setPriority(priority);
   }
 }
 

@@ -54,7 +54,7 @@ export function readLines(
   return { ...collect.window(), counted: chunk.length === 0 ? "all" : "some" };
 }
 
-/** A small file as a whole, which is most of them; null where a line has to be cut. */
+/** A small file as a whole, which is most of them; null if a line has to be cut. */
 function smallWindow(
   bytes: Buffer,
   { first, limit }: { readonly first: number; readonly limit: number },

@@ -8,14 +8,14 @@ const MAX_SHOWN_CHARACTERS = 200;
 const MAX_COMPARED_LINES = 50;
 const NEW_LINE = 10;
 
-/** The line of a place in a text, counted from 1. */
-export function lineOf(bytes: Buffer, place: number): number {
+/** The line of an offset in a text, counted from 1. */
+export function lineOf(bytes: Buffer, offset: number): number {
   let line = 1;
-  for (let at = bytes.indexOf(NEW_LINE); at >= 0 && at < place; at = bytes.indexOf(NEW_LINE, at + 1)) line += 1;
+  for (let at = bytes.indexOf(NEW_LINE); at >= 0 && at < offset; at = bytes.indexOf(NEW_LINE, at + 1)) line += 1;
   return line;
 }
 
-/** Says why a text was not found, so that the next attempt can be right: the likely reason, and what is there instead. */
+/** Why a text was not found, so that the next attempt can be right: the likely reason, and what is there instead. */
 export function explainMismatch(
   bytes: Buffer,
   { sought, name }: { readonly sought: string; readonly name: string },
@@ -30,13 +30,13 @@ export function explainMismatch(
   if (lines.length <= SMALL_FILE_LINES)
     return `${missing}${reason} The whole file:\n${numbered(lines, { first: 0, count: lines.length })}`;
   const soughtLines = sought.split("\n").map((line) => line.trim());
-  const near = nearestPlace(lines, soughtLines);
-  if (near === null) return `${missing}${reason} No line of it is like the text; read the file again.`;
-  const first = Math.max(0, near.line - AROUND_LINES);
+  const best = bestMatch(lines, soughtLines);
+  if (best === null) return `${missing}${reason} No line of it is like the text; read the file again.`;
+  const first = Math.max(0, best.line - AROUND_LINES);
   const count = Math.min(soughtLines.length + 2 * AROUND_LINES, MAX_SHOWN_LINES);
-  const same = `${near.matching} of ${soughtLines.length} lines are the same but for spaces`;
-  const how = near.matching > 0 ? same : "its first line is like the text";
-  return `${missing}${reason} The nearest match is at line ${near.line + 1} (${how}):\n${numbered(lines, { first, count })}`;
+  const same = `${best.matching} of ${soughtLines.length} lines are the same but for spaces`;
+  const how = best.matching > 0 ? same : "its first line is like the text";
+  return `${missing}${reason} The nearest match is at line ${best.line + 1} (${how}):\n${numbered(lines, { first, count })}`;
 }
 
 function likelyReason(text: string, sought: string): string {
@@ -48,8 +48,8 @@ function likelyReason(text: string, sought: string): string {
   return "";
 }
 
-/** Where most lines of the sought text are, spaces at their ends aside; else the line most like its first one. */
-function nearestPlace(
+/** The line from which on most lines of the sought text match, spaces at their ends aside; else the line most like its first. */
+function bestMatch(
   lines: readonly string[],
   sought: readonly string[],
 ): { readonly line: number; readonly matching: number } | null {

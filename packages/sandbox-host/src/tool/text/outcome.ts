@@ -1,10 +1,10 @@
 import type { ContentBlock } from "../result.ts";
 
-/** What a file tool answers with. */
+/** What a file tool returns. */
 export interface TextOutcome {
   readonly content: string;
   readonly isError: boolean;
-  /** Where the answer is more than its text. */
+  /** Present if the result is more than its text. */
   readonly blocks?: readonly ContentBlock[];
 }
 

@@ -14,7 +14,7 @@ export function readAt({ descriptor }: OpenFile, into: Uint8Array, position: num
   return filled;
 }
 
-/** A whole file, refused where it is larger than the limit. */
+/** A whole file, refused if it is larger than the limit. */
 export function readWhole(file: OpenFile, limitBytes: number): Buffer {
   const { size } = file.stats;
   if (size > limitBytes) throw tooLarge(size, limitBytes);

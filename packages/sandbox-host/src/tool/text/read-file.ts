@@ -3,7 +3,7 @@ import type { Walk } from "../../file/walk.ts";
 import { fileKindOf, SNIFF_BYTES } from "./file-kind.ts";
 import { readChunk, readLines, type Window } from "./lines.ts";
 import { bytesOf, counted, done, refused, type TextOutcome } from "./outcome.ts";
-import { shownPlace } from "./place.ts";
+import { shownPath } from "./shown-path.ts";
 import { readWhole } from "./read-bytes.ts";
 
 export interface ReadFileRequest {
@@ -20,7 +20,7 @@ export function readFile(walk: Walk, request: ReadFileRequest): TextOutcome {
   const file = walk.open(request.path);
   const start = readChunk(file, 0);
   const kind = fileKindOf(start.subarray(0, SNIFF_BYTES));
-  const name = shownPlace(file.path);
+  const name = shownPath(file.path);
   switch (kind.kind) {
     case "image":
       return readImage(file, kind.mediaType, name);

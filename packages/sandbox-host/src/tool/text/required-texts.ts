@@ -1,10 +1,10 @@
-/** Shorter ones are everywhere and tell nothing. */
+/** Shorter texts are in most files, so that they exclude nothing. */
 const MIN_CHARACTERS = 3;
 const MAX_TEXTS = 8;
 const QUANTIFIER = /^\{\d+(,\d*)?\}/;
 
 /**
- * Texts of which whatever a regular expression matches holds at least one; null where that is not known. Looking for them
+ * Texts of which every match of a regular expression contains at least one; null if none are known. Looking for them
  * in bytes is much faster than a match, and most files have none. Only ASCII characters count, which are the same bytes
  * whatever is around them.
  */

@@ -48,7 +48,7 @@ export function createRunText(deps: { readonly files: SessionFiles; readonly clo
       if (!outcome.isError) written?.();
       return toResult(outcome, "exited");
     } catch (thrown) {
-      // Whether a write that was killed has happened is not known, and is not told as if it were.
+      // Whether a write that was killed has happened is not known, so it has no result.
       if (effect === "reads" && hasReason(thrown, "DEADLINE_EXCEEDED"))
         return toResult(tooSlow(tool, deadlineMs), "timed_out");
       throw SandboxError.from(thrown).admitted === "no" ? new NotStarted("refused", { cause: thrown }) : thrown;

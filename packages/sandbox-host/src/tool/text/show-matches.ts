@@ -1,4 +1,4 @@
-import type { LinePlace } from "./line-search.ts";
+import type { LineRange } from "./line-search.ts";
 
 /** Characters of a line that are shown. */
 const MAX_SHOWN = 500;
@@ -6,7 +6,7 @@ const MAX_SHOWN = 500;
 /** Matches of one file as lines of a report: `path:12:text`, context as `path-11-text`, `--` between parts. */
 export function showMatches(
   text: string,
-  matches: readonly LinePlace[],
+  matches: readonly LineRange[],
   {
     path,
     firstLine,
@@ -14,31 +14,31 @@ export function showMatches(
   }: { readonly path: string; readonly firstLine: number; readonly contextLines: number },
 ): readonly string[] {
   const lines = numberLines(text, matches, firstLine);
-  if (contextLines === 0) return matches.map((place, index) => `${path}:${lines[index] ?? 0}:${cut(text, place)}`);
+  if (contextLines === 0) return matches.map((match, index) => `${path}:${lines[index] ?? 0}:${cut(text, match)}`);
   const shown: string[] = [];
   let last = 0;
-  for (const [index, place] of matches.entries()) {
+  for (const [index, match] of matches.entries()) {
     const line = lines[index] ?? 0;
-    const around = (near: Near): void => {
-      if (near.line <= last) return;
-      if (shown.length > 0 && near.line > last + 1) shown.push("--");
-      const mark = near.line === line ? ":" : "-";
-      shown.push(`${path}${mark}${near.line}${mark}${cut(text, near)}`);
-      last = near.line;
+    const add = (one: NumberedLine): void => {
+      if (one.line <= last) return;
+      if (shown.length > 0 && one.line > last + 1) shown.push("--");
+      const mark = one.line === line ? ":" : "-";
+      shown.push(`${path}${mark}${one.line}${mark}${cut(text, one)}`);
+      last = one.line;
     };
     const nextLine = lines[index + 1] ?? Infinity;
-    for (const near of linesBefore(text, { ...place, line }, contextLines)) around(near);
-    around({ ...place, line });
-    for (const near of linesAfter(text, { ...place, line }, contextLines)) if (near.line < nextLine) around(near);
+    for (const one of linesBefore(text, { ...match, line }, contextLines)) add(one);
+    add({ ...match, line });
+    for (const one of linesAfter(text, { ...match, line }, contextLines)) if (one.line < nextLine) add(one);
   }
   return shown;
 }
 
-interface Near extends LinePlace {
+interface NumberedLine extends LineRange {
   readonly line: number;
 }
 
-function numberLines(text: string, matches: readonly LinePlace[], firstLine: number): readonly number[] {
+function numberLines(text: string, matches: readonly LineRange[], firstLine: number): readonly number[] {
   let line = firstLine;
   let at = 0;
   return matches.map(({ start }) => {
@@ -50,8 +50,8 @@ function numberLines(text: string, matches: readonly LinePlace[], firstLine: num
   });
 }
 
-function linesBefore(text: string, from: Near, count: number): readonly Near[] {
-  const lines: Near[] = [];
+function linesBefore(text: string, from: NumberedLine, count: number): readonly NumberedLine[] {
+  const lines: NumberedLine[] = [];
   let { start, line } = from;
   while (lines.length < count && start > 0) {
     const end = start - 1;
@@ -62,8 +62,8 @@ function linesBefore(text: string, from: Near, count: number): readonly Near[] {
   return lines;
 }
 
-function linesAfter(text: string, from: Near, count: number): readonly Near[] {
-  const lines: Near[] = [];
+function linesAfter(text: string, from: NumberedLine, count: number): readonly NumberedLine[] {
+  const lines: NumberedLine[] = [];
   let at = text.indexOf("\n", from.end);
   let { line } = from;
   while (lines.length < count && at >= 0 && at + 1 < text.length) {
@@ -75,7 +75,7 @@ function linesAfter(text: string, from: Near, count: number): readonly Near[] {
   return lines;
 }
 
-function cut(text: string, { start, end }: LinePlace): string {
+function cut(text: string, { start, end }: LineRange): string {
   const line = text.slice(start, Math.min(end, start + MAX_SHOWN));
   return end - start > MAX_SHOWN ? `${line}... [${end - start} characters]` : line.replace(/\r$/, "");
 }

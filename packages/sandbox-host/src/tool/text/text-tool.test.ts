@@ -144,7 +144,7 @@ describe("read_file", () => {
     expect(refusal("read_file", { path: "data" })).toContain("binary data, 7 bytes");
   });
 
-  it("tells what is missing or no file as a result that is an error, with names that are near (D18)", () => {
+  it("names what is missing or no file in a result that is an error, with similar names (D18)", () => {
     put("src/server.ts", "x");
     put("src/Server.test.ts", "x");
     expect(refusal("read_file", { path: "src/servr.ts" })).toContain("Did you mean src/server.ts");
@@ -242,7 +242,7 @@ describe("edit_file", () => {
     expect(refusal("edit_file", edit("x", "x"))).toContain("are the same");
   });
 
-  it("does not overwrite what somebody else wrote since it read the file", () => {
+  it("does not overwrite what another program wrote since it read the file", () => {
     put("a.ts", "one\n");
     using walk = createWalk(root);
     const racing: Walk = {
@@ -253,7 +253,10 @@ describe("edit_file", () => {
       },
     };
     const outcome = textTool({ walk: racing }, { tool: "edit_file", parameters: edit("one", "two") });
-    expect(outcome).toMatchObject({ isError: true, content: expect.stringContaining("was changed by somebody else") });
+    expect(outcome).toMatchObject({
+      isError: true,
+      content: expect.stringContaining("was changed by another program"),
+    });
     expect(contentOf("a.ts")).toBe("one, and more\n");
   });
 

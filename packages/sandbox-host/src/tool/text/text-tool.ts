@@ -1,17 +1,15 @@
 import { FileFailure, toFileFailure } from "../../file/failure.ts";
 import type { Walk } from "../../file/walk.ts";
 import type { Parameters } from "../parameters.ts";
-import { editFile } from "./edit-file.ts";
-import { glob } from "./glob.ts";
+import { editFile, writeFile } from "./change-file.ts";
 import { GlobError } from "./glob-pattern.ts";
 import { grep } from "./grep.ts";
 import { PatternError } from "./line-search.ts";
-import { listDir } from "./list-dir.ts";
-import { suggestNames } from "./near-names.ts";
+import { glob, listDir } from "./list-paths.ts";
 import { refused, type TextOutcome } from "./outcome.ts";
 import { readFile } from "./read-file.ts";
+import { suggestNames } from "./similar-names.ts";
 import { TEXT_DEFAULTS, type TextToolName } from "./text-tools.ts";
-import { writeFile } from "./write-file.ts";
 
 /** Parameters that have passed the catalog's schema. */
 interface Checked {
@@ -89,8 +87,8 @@ function explain(thrown: unknown, { walk, path }: { readonly walk: Walk; readonl
   if (thrown instanceof GlobError || thrown instanceof PatternError) return refused(sentence(thrown.message));
   const failure = toFileFailure(thrown);
   if (!EXPLAINED.includes(failure.reason)) throw thrown instanceof FileFailure ? failure : thrown;
-  const near = failure.reason === "FILE_NOT_FOUND" && typeof path === "string" ? suggestNames(walk, path) : "";
-  return refused(`${sentence(failure.message)}${near}`);
+  const similar = failure.reason === "FILE_NOT_FOUND" && typeof path === "string" ? suggestNames(walk, path) : "";
+  return refused(`${sentence(failure.message)}${similar}`);
 }
 
 function sentence(text: string): string {

@@ -6,7 +6,7 @@ const MAX_CONTENT_CHARACTERS = 4 * 1024 * 1024;
 const MAX_EDIT_CHARACTERS = 1024 * 1024;
 const MAX_PATTERN_CHARACTERS = 4096;
 
-/** What the file tools do where a parameter is not given. */
+/** The defaults of parameters of the file tools. */
 export const TEXT_DEFAULTS = { readLines: 2000, listDepth: 1, globResults: 200, grepResults: 100 } as const;
 
 export const TEXT_TOOLS = [

@@ -5,11 +5,11 @@ import type { BytePath } from "../../file/path.ts";
 
 export type EntryKind = "file" | "directory" | "link" | "other";
 
-/** Something in a tree that is walked, with the directory that holds it. Good until the next one is asked for. */
+/** Something in a tree that is walked, with the directory that holds it. Valid until the next one is taken. */
 export interface TreeEntry {
   readonly kind: EntryKind;
   readonly name: BytePath;
-  /** From where the walk of the tree began. */
+  /** The path from the top of the walk. */
   readonly relative: BytePath;
   readonly parent: Directory;
 }
@@ -19,7 +19,7 @@ const MAX_DEPTH = 200;
 
 /**
  * Everything below a directory, in the order of names, a directory before what is in it. Links are never followed.
- * `enters` says which directories are gone into. What goes away meanwhile is left out.
+ * `enters` chooses the directories that are entered. What is removed meanwhile is left out.
  */
 export function* treeOf(
   top: Directory,
@@ -47,7 +47,7 @@ export function listing(directory: Directory): readonly { readonly name: BytePat
 
 const GONE = ["ENOENT", "ENOTDIR", "ELOOP", "EACCES", "ENXIO"];
 
-/** Null where the thing has gone or changed since it was listed. */
+/** Null if the entry was removed or changed since it was listed. */
 export function orGone<Value>(look: () => Value): Value | null {
   try {
     return look();
