@@ -6,7 +6,8 @@ const common = {
   extensionsToTreatAsEsm: [".ts"],
   moduleNameMapper: {
     "^@turnbox/protocol/(.*)$": "<rootDir>/packages/protocol/src/gen/$1.ts",
-    "^@turnbox/core/(sqlite|testing)$": "<rootDir>/packages/core/src/$1/index.ts",
+    "^@turnbox/core/(command|sqlite|testing)$": "<rootDir>/packages/core/src/$1/index.ts",
+    "^@turnbox/core/testing/suites$": "<rootDir>/packages/core/src/testing/suites.ts",
     "^@turnbox/rpc/(client|metrics|server|trace|wire)$": "<rootDir>/packages/rpc/src/$1/index.ts",
     "^@turnbox/client/(fake|internal)$": "<rootDir>/packages/client/src/$1/index.ts",
     "^@turnbox/agents/mcp$": "<rootDir>/packages/agents/src/mcp/index.ts",

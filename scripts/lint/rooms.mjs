@@ -39,6 +39,7 @@ export const ROOMS = {
       ["record", "template", "doctor"],
       ["storage", "runtime", "network"],
       ["share", "network-policy"],
+      ["system"],
       ["async"],
     ],
     beside: "above",

@@ -1,5 +1,3 @@
-export { type Aide, AideRefusal, createAide } from "./aide/aide.ts";
-export { JsonText } from "./aide/json-text.ts";
 export { setAlarm } from "./async/alarm.ts";
 export type { Call } from "./async/call.ts";
 export { type Clock, systemClock } from "./async/clock.ts";
@@ -15,7 +13,6 @@ export { raceTime, type RaceTimeOptions } from "./async/race-time.ts";
 export { type Backoff, exponential, retry, type RetryOptions, type RetryPolicy, steps } from "./async/retry.ts";
 export { runEvery, type RunEveryOptions } from "./async/run-every.ts";
 export { type Permit, Semaphore } from "./async/semaphore.ts";
-export { type CommandBounds, createBoundedCommandRunner } from "./command/bounded-command-runner.ts";
 export { createChildCommandRunner } from "./command/child-command-runner.ts";
 export type {
   CommandExit,
@@ -25,8 +22,6 @@ export type {
   RunningCommand,
   RunSpec,
 } from "./command/command-runner.ts";
-export { type Stdio, takeStdio } from "./command/fifo-stdio.ts";
-export { createFifoSupply, type FifoSupply } from "./command/fifo-supply.ts";
 export { errnoOf, isNeverSent } from "./error/connection-errno.ts";
 export { type Admitted, ERROR_TABLE, isReason, type Reason, type ReasonRow, type Retry } from "./error/reason.ts";
 export { hasReason, invalidArgument, SandboxError, type SandboxErrorOptions } from "./error/sandbox-error.ts";
@@ -47,14 +42,11 @@ export { createOnce, type NewFile, writeDraft } from "./file/create-once.ts";
 export { hasErrno } from "./file/errno.ts";
 export { readIfThere } from "./file/read-if-there.ts";
 export { createLog, type Log, type LogOptions } from "./log/log.ts";
-export { createLogThrottle, type LogThrottle } from "./log/log-throttle.ts";
 export { type Around, aroundMethods, type AsyncMethodOf } from "./object/around-methods.ts";
 export { replaceMembers } from "./object/replace-members.ts";
 export { acquireHomeLock, type HomeLock } from "./process/home-lock.ts";
 export { type HomeInfo, openHome } from "./process/home-version.ts";
 export { type ParentWatchOptions, parentDeath } from "./process/parent-watch.ts";
-export { PERL } from "./perl/perl.ts";
-export { type Invocation, readMembarrier, withoutMembarrier } from "./process/without-membarrier.ts";
 export { identifyProcess, isLiving, type ProcessIdentity } from "./process/process-identity.ts";
 export { Secret } from "./secret/secret.ts";
 export { editDistance } from "./text/edit-distance.ts";
@@ -101,4 +93,3 @@ export {
   parseVariables,
   type Resources,
 } from "./request/rules.ts";
-export { canonicalJson } from "./request/canonical.ts";

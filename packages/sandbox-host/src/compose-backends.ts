@@ -1,16 +1,9 @@
 import { mkdir } from "node:fs/promises";
 import { totalmem } from "node:os";
 import { join } from "node:path";
-import {
-  type Aide,
-  type Clock,
-  type CommandBounds,
-  type CommandRunner,
-  createBoundedCommandRunner,
-  createChildCommandRunner,
-  type Log,
-  systemClock,
-} from "@turnbox/core";
+import { type Clock, type CommandRunner, type Log, systemClock } from "@turnbox/core";
+import { type Helper } from "./system/helper/helper.ts";
+import { type CommandBounds, createBoundedCommandRunner } from "./system/command/bounded-command-runner.ts";
 import { type HostConfig, poolSizeBytes } from "./config.ts";
 import { createNetworkedRuntime } from "./container/networked-runtime.ts";
 import { findCommand } from "./doctor/find-command.ts";
@@ -46,7 +39,7 @@ export interface BackendOptions {
   /** The PATH that system programs are looked up in. */
   readonly path: string;
   /** Where given, it starts the programs of the backends. */
-  readonly aide?: Aide;
+  readonly helper?: Helper;
   readonly log?: Log;
   readonly clock?: Clock;
   /** Finds the addresses of names that sandboxes ask for; the machine's resolvers unless given. */
@@ -62,11 +55,10 @@ export interface Backends {
   readonly workers: FileWorkers;
 }
 
-/** The storage and the runtime that the configuration names, not opened yet. */
-export async function composeBackends(options: BackendOptions): Promise<Backends> {
+/** The storage and the runtime that the configuration names, not opened yet. Their programs are started by `children`. */
+export async function composeBackends(options: BackendOptions, children: CommandRunner): Promise<Backends> {
   const { config, dataDirectory } = options;
-  const aide = options.aide === undefined ? {} : { aide: options.aide };
-  const children = createChildCommandRunner({ path: options.path, ...aide });
+  const helper = options.helper === undefined ? {} : { helper: options.helper };
   const clock = options.clock ?? systemClock;
   const runner = createBoundedCommandRunner(children, { bounds: COMMANDS_AT_ONCE, clock });
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
@@ -93,7 +85,7 @@ export async function composeBackends(options: BackendOptions): Promise<Backends
           freezeIdleAfterMs: FREEZE_IDLE_AFTER_MS,
           totalMemoryBytes: sandboxMemory(config, totalmem()),
           maxSpawned: config.maxProcessesPerSession,
-          ...aide,
+          ...helper,
         })
       : createNoneRuntime({ runner, stateDirectory });
   const network = withSharedLooks(await composeNetwork({ ...options, runner }));

@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { totalmem } from "node:os";
 import { join } from "node:path";
-import { createChildCommandRunner, systemClock } from "@turnbox/core";
+import { systemClock } from "@turnbox/core";
 import type { Assembly } from "./assembly.ts";
 import { atMost } from "./async/at-most.ts";
 import { type Backends, composeBackends, logBackends } from "./compose-backends.ts";
@@ -17,6 +17,7 @@ import { PASS_ON } from "./session/crash-point.ts";
 import { createSessionEvents } from "./session/events.ts";
 import { createRegistry, type Registry } from "./session/registry.ts";
 import type { HeadRef } from "./storage/storage.ts";
+import { HostCommandRunner } from "./system/command/host-command-runner.ts";
 import { OutputStore } from "./tool/output/store.ts";
 
 /** How long a stop waits for operations that were asked to stop. */
@@ -34,15 +35,16 @@ type Call = { readonly signal: AbortSignal };
 /** Opens records and backends, which all else stands on. */
 export async function composeBase(options: HostOptions, assembly: Assembly, call: Call) {
   const { config, dataDirectory, log, clock = systemClock, crashPoint = PASS_ON } = options;
-  const runner = createChildCommandRunner({ path: options.path, ...(options.aide && { aide: options.aide }) });
   const stop: StopState = { operations: "go_on", bootId: null };
+  const { path, helper } = options;
+  const runner = assembly.use("command runner", new HostCommandRunner({ path, ...(helper && { helper }) }));
   // First of all: a host that may not use the records changes nothing of the home.
   const recordsPath = join(dataDirectory, "host.db");
   const records = assembly.use("records", await openRecords(recordsPath));
   const events = createSessionEvents({ clock });
   const maxSessions = hostCapacity(config, totalmem());
   const registry = createRegistry({ maxSessions, maxEnvironmentBytes: config.environmentTotal, events });
-  const backends = await (options.backends ?? (() => composeBackends(options)))();
+  const backends = await (options.backends ?? ((its) => composeBackends(options, its)))(runner);
   ownBackends(assembly, backends, { ...options, clock, records, registry, stop });
   const stagingPath = join(dataDirectory, "staging");
   const outputsPath = join(dataDirectory, "tool-output");

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createChildCommandRunner, createLog, parseConfig, type Principal } from "@turnbox/core";
+import { createLog, parseConfig, type Principal } from "@turnbox/core";
 import { composeHost, type Host } from "./compose.ts";
 import { HOST_SETTINGS, type HostConfig } from "./config.ts";
 import { createNetworkedRuntime } from "./container/networked-runtime.ts";
@@ -64,8 +64,6 @@ interface World {
 async function start(world: World, parts: TestParts = {}): Promise<TestHost> {
   const { directory, storage, network } = world;
   const runtime = createFakeRuntime({ machine: world.machine, programOf });
-  const runner = createChildCommandRunner();
-  const workers = createFileWorkers({ runner, nodePath: process.execPath, ...(parts.clock && { clock: parts.clock }) });
   const composed = await composeHost(
     {
       ...parts,
@@ -73,7 +71,14 @@ async function start(world: World, parts: TestParts = {}): Promise<TestHost> {
       dataDirectory: directory,
       log: createLog({ name: "test", level: "silent", to: "stderr" }),
       path: process.env["PATH"] ?? "",
-      backends: () => ({ storage, runtime: createNetworkedRuntime(runtime, network), network, workers }),
+      backends: (runner) => {
+        const workers = createFileWorkers({
+          runner,
+          nodePath: process.execPath,
+          ...(parts.clock && { clock: parts.clock }),
+        });
+        return { storage, runtime: createNetworkedRuntime(runtime, network), network, workers };
+      },
       miniSources: { busybox: join(directory, "busybox"), bash: join(directory, "bash") },
     },
     { signal: SIGNAL },

@@ -2,7 +2,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { createChildCommandRunner, createLog, parseConfig, SandboxError } from "@turnbox/core";
+import { createLog, parseConfig, SandboxError } from "@turnbox/core";
+import { HostCommandRunner } from "./system/command/host-command-runner.ts";
 import type { PartHook } from "./assembly.ts";
 import { type ComposedHost, composeHost } from "./compose.ts";
 import type { Backends } from "./compose-backends.ts";
@@ -54,6 +55,7 @@ function watchParts(last?: string): Watched {
 describe("composeHost", () => {
   let directory: string;
   let backends: Backends;
+  let runner: HostCommandRunner;
   /** What the backends were asked to close. */
   let closed: string[];
 
@@ -67,7 +69,8 @@ describe("composeHost", () => {
       createFakeRuntime({ machine: createFakeMachine(), programOf: () => undefined }),
       network,
     );
-    const workers = createFileWorkers({ runner: createChildCommandRunner(), nodePath: process.execPath });
+    runner = new HostCommandRunner();
+    const workers = createFileWorkers({ runner, nodePath: process.execPath });
     const noted = <Part extends AsyncDisposable>(name: string, part: Part): Part => ({
       ...part,
       [Symbol.asyncDispose]: async () => {
@@ -89,6 +92,7 @@ describe("composeHost", () => {
     };
   });
   afterEach(async () => {
+    await runner[Symbol.asyncDispose]();
     await rm(directory, { recursive: true, force: true });
   });
 

@@ -12,6 +12,7 @@ import { rebuildRecords } from "./recovery/rebuild.ts";
 import { serve } from "./serve.ts";
 import { MAX_TEMPLATE_ENTRIES } from "./template/archive.ts";
 import { buildDebian, DEBIAN_PACKAGES, parsePackages } from "./template/debian.ts";
+import { HostCommandRunner } from "./system/command/host-command-runner.ts";
 import { buildOci } from "./template/oci.ts";
 
 const USAGE = `usage: turnbox-sandbox-host COMMAND
@@ -117,10 +118,11 @@ async function runDoctor(home: string): Promise<void> {
   // The home may not exist yet, and looking must not make it.
   await using scratch = await makeScratch();
   const dataDirectory = scratch.path;
-  const { runtime, workers } = await composeBackends({ config, dataDirectory, path });
+  await using runner = new HostCommandRunner({ path });
+  const { runtime, workers } = await composeBackends({ config, dataDirectory, path }, runner);
   await using _workers = workers;
   const report = await examine({
-    runner: createChildCommandRunner({ path }),
+    runner,
     path,
     runtime,
     required: requiredParts(config),
@@ -156,7 +158,9 @@ async function endAll(dataDirectory: string): Promise<void> {
 
 async function endContainers(dataDirectory: string): Promise<void> {
   const config = loadConfig(homeOf(dataDirectory));
-  const { runtime, network } = await composeBackends({ config, dataDirectory, path: systemPath() });
+  const path = systemPath();
+  await using runner = new HostCommandRunner({ path });
+  const { runtime, network } = await composeBackends({ config, dataDirectory, path }, runner);
   const call = { signal: AbortSignal.timeout(MAINTENANCE_MS) };
   const ids = await runtime.list(call);
   for (const id of ids) await runtime.stop(id, call);
@@ -168,7 +172,9 @@ async function endContainers(dataDirectory: string): Promise<void> {
 async function rebuild(dataDirectory: string): Promise<void> {
   await using _lock = await acquireHomeLock(join(dataDirectory, "host.lock"));
   const config = loadConfig(homeOf(dataDirectory));
-  const { storage } = await composeBackends({ config, dataDirectory, path: systemPath() });
+  const path = systemPath();
+  await using runner = new HostCommandRunner({ path });
+  const { storage } = await composeBackends({ config, dataDirectory, path }, runner);
   const call = { signal: AbortSignal.timeout(MAINTENANCE_MS) };
   await storage.open(call);
   await using records = await openRecords(join(dataDirectory, "host.db"));
@@ -179,7 +185,9 @@ async function reset(dataDirectory: string): Promise<void> {
   await using _lock = await acquireHomeLock(join(dataDirectory, "host.lock"));
   await endContainers(dataDirectory);
   const config = loadConfig(homeOf(dataDirectory));
-  const { storage } = await composeBackends({ config, dataDirectory, path: systemPath() });
+  const path = systemPath();
+  await using runner = new HostCommandRunner({ path });
+  const { storage } = await composeBackends({ config, dataDirectory, path }, runner);
   await storage.destroyAll({ signal: AbortSignal.timeout(MAINTENANCE_MS) });
 }
 

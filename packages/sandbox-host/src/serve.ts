@@ -2,8 +2,6 @@ import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
   acquireHomeLock,
-  type Aide,
-  createAide,
   createLog,
   createTokenVerifier,
   loadOrCreateHomeToken,
@@ -15,6 +13,8 @@ import {
   systemClock,
   type TokenVerifier,
 } from "@turnbox/core";
+import { type Helper } from "./system/helper/helper.ts";
+import { HelperProcess } from "./system/helper/helper-process.ts";
 import { createMetrics, createRpcMeter } from "@turnbox/rpc/metrics";
 import {
   createHealthBoard,
@@ -74,7 +74,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   });
   const verifier = openVerifier(home);
   const tracing = stack.use(await startTracing(log));
-  const helper = stack.use(createAide());
+  const helper = stack.use(new HelperProcess());
   const composed = stack.use(
     await composeHost(hostOptions(options, { config, log, helper, tracing }), { signal: options.stop }),
   );
@@ -124,13 +124,13 @@ async function startTracing(log: Log): Promise<Tracing> {
 
 function hostOptions(
   { dataDirectory, path, crashFile }: ServeOptions,
-  parts: { readonly config: HostConfig; readonly log: Log; readonly helper: Aide; readonly tracing: Tracing },
+  parts: { readonly config: HostConfig; readonly log: Log; readonly helper: Helper; readonly tracing: Tracing },
 ): HostOptions {
-  const { config, log, helper: aide, tracing } = parts;
+  const { config, log, helper, tracing } = parts;
   const crashPoint = crashFile === null ? {} : { crashPoint: createCrashOnRequest(crashFile) };
-  const host: HostOptions = { config, dataDirectory, log, aide, path, ...crashPoint };
+  const host: HostOptions = { config, dataDirectory, log, helper, path, ...crashPoint };
   if (tracing.state === "off") return host;
-  return { ...host, backends: async () => traceBackends(await composeBackends(host), tracing) };
+  return { ...host, backends: async (runner) => traceBackends(await composeBackends(host, runner), tracing) };
 }
 
 /** All that the port serves: calls, health, reflection and metrics. */

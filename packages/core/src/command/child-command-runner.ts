@@ -1,28 +1,27 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, type StdioOptions, spawn } from "node:child_process";
 import { open } from "node:fs/promises";
 import type { Readable } from "node:stream";
-import type { Aide } from "../aide/aide.ts";
+import type { ChildStdio, Stdio } from "./child-stdio.ts";
 import type { CommandResult, CommandRunner, CommandSpec, RunningCommand, RunSpec } from "./command-runner.ts";
+import { SandboxError } from "../error/sandbox-error.ts";
 import { exitCodeOf } from "./exit-code.ts";
-import { createFifoSupply, type FifoSupply } from "./fifo-supply.ts";
-import { type Stdio, takeStdio } from "./fifo-stdio.ts";
-import { runByAide } from "./run-by-aide.ts";
 import { onceNotBusy, spawned, startFailure } from "./spawned.ts";
 import { supervise } from "./supervise.ts";
 import { SYSTEM_PATH } from "./system-path.ts";
 
-const DEFAULT_MAX_OUTPUT_BYTES = 1024 * 1024;
+/** How much of each stream is kept unless the command says otherwise. */
+export const DEFAULT_MAX_OUTPUT_BYTES = 1024 * 1024;
 /** How long the output of an ended program may stay open in the hands of its descendants. */
 const PIPE_GRACE_MS = 1000;
 
 export interface ChildCommandRunnerOptions {
-  /** The PATH that programs are looked up in and given. */
+  /** The PATH that programs are looked up in and given. Default `SYSTEM_PATH`. */
   readonly path?: string;
-  /** Where given, programs that are run to their end without input are children of it. */
-  readonly aide?: Aide;
+  /** Makes the streams of a command that asks for `fifos`. By default such a command is refused with `INTERNAL`. */
+  readonly takeFifos?: () => Promise<ChildStdio>;
 }
 
-/** Runs programs as children of this process, or of its aide. */
+/** Runs programs as children of this process. */
 export function createChildCommandRunner(options: ChildCommandRunnerOptions = {}): CommandRunner {
   const runner = new ChildCommandRunner(options);
   return {
@@ -33,13 +32,11 @@ export function createChildCommandRunner(options: ChildCommandRunnerOptions = {}
 
 class ChildCommandRunner {
   readonly #path: string;
-  readonly #aide: Aide | undefined;
-  readonly #fifos: FifoSupply;
+  readonly #takeFifos: () => Promise<ChildStdio>;
 
-  constructor({ path = SYSTEM_PATH, aide }: ChildCommandRunnerOptions) {
+  constructor({ path = SYSTEM_PATH, takeFifos = refuseFifos }: ChildCommandRunnerOptions) {
     this.#path = path;
-    this.#aide = aide;
-    this.#fifos = createFifoSupply({ path, ...(aide && { aide }) });
+    this.#takeFifos = takeFifos;
   }
 
   async start(spec: CommandSpec, signal: AbortSignal | undefined): Promise<RunningCommand> {
@@ -50,25 +47,9 @@ class ChildCommandRunner {
   }
 
   async run(spec: RunSpec, signal: AbortSignal | undefined): Promise<CommandResult> {
-    const aide = spec.stdin === undefined && spec.stdio !== "fifos" ? this.#aide : undefined;
-    const byAide = aide === undefined ? undefined : await this.#runByAide(aide, spec, signal);
-    if (byAide !== undefined) return byAide;
     return spec.outputPath === undefined
       ? await this.#runCollecting(spec, signal)
       : await this.#runIntoFile(spec, spec.outputPath, signal);
-  }
-
-  async #runByAide(aide: Aide, spec: RunSpec, signal: AbortSignal | undefined): Promise<CommandResult | undefined> {
-    const order = {
-      spec,
-      env: { PATH: this.#path, ...spec.env },
-      maxOutputBytes: spec.maxOutputBytes ?? DEFAULT_MAX_OUTPUT_BYTES,
-      signal,
-    };
-    return await onceNotBusy(async () => {
-      signal?.throwIfAborted();
-      return await runByAide(aide, order);
-    });
   }
 
   async #runIntoFile(spec: RunSpec, outputPath: string, signal: AbortSignal | undefined): Promise<CommandResult> {
@@ -109,7 +90,7 @@ class ChildCommandRunner {
   }
 
   async #startOnFifos(spec: CommandSpec, signal: AbortSignal | undefined): Promise<RunningCommand> {
-    await using ends = await takeStdio(this.#fifos);
+    await using ends = await this.#takeFifos();
     try {
       const child = this.#spawn(spec, [...ends.descriptors]);
       await spawned(child, spec);
@@ -133,6 +114,9 @@ class ChildCommandRunner {
     }
   }
 }
+
+const refuseFifos = (): Promise<never> =>
+  Promise.reject(new SandboxError("INTERNAL", "this command runner has no fifos"));
 
 function superviseOn(
   child: ChildProcess,

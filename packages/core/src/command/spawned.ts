@@ -5,7 +5,6 @@ import type { Reason } from "../error/reason.ts";
 import { SandboxError } from "../error/sandbox-error.ts";
 import type { CommandSpec } from "./command-runner.ts";
 
-/** Why the system refused to give what a program needs, by the error code it gave. */
 const REASON_OF_CODE: ReadonlyMap<string, Reason> = new Map([
   ["ERR_INVALID_ARG_VALUE", "INVALID_ARGUMENT"],
   ["E2BIG", "INVALID_ARGUMENT"],
@@ -46,16 +45,12 @@ export async function onceNotBusy<Started>(start: () => Promise<Started>): Promi
 
 /** Where the code says nothing else, the program is missing. */
 export function startFailure({ command }: Pick<CommandSpec, "command">, cause: unknown): SandboxError {
-  const reason = reasonOf(cause) ?? "COMMAND_MISSING";
+  const reason = reasonOfStart(cause) ?? "COMMAND_MISSING";
   return new SandboxError(reason, `${command} cannot be started`, { cause, metadata: { command } });
 }
 
-/** Why a pipe for a program could not be made. */
-export function pipeFailure(cause: unknown): SandboxError {
-  return new SandboxError(reasonOf(cause) ?? "INTERNAL", "a pipe for a program cannot be made", { cause });
-}
-
-const reasonOf = (cause: unknown): Reason | undefined => REASON_OF_CODE.get(codeOf(cause));
+/** Why the system refused what a program needs, by the code of its error; undefined if the code says nothing of it. */
+export const reasonOfStart = (cause: unknown): Reason | undefined => REASON_OF_CODE.get(codeOf(cause));
 
 function codeOf(cause: unknown): string {
   return typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : "";

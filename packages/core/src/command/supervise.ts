@@ -3,7 +3,7 @@ import type { Readable } from "node:stream";
 import type { CommandExit, CommandSpec, RunningCommand } from "./command-runner.ts";
 
 /** The longest time a timer can wait; a longer one would fire at once. */
-export const MAX_TIMER_MS = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export interface Supervision {
   readonly spec: CommandSpec;

@@ -3,9 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { Secret } from "../secret/secret.ts";
-import { createManualClock } from "../testing/manual-clock.ts";
 import { createLog, type LogOptions } from "./log.ts";
-import { createLogThrottle } from "./log-throttle.ts";
 
 function createRecordedLog(level: LogOptions["level"] = "info") {
   const lines: string[] = [];
@@ -49,18 +47,5 @@ describe("createLog", () => {
     } finally {
       rmSync(folder, { recursive: true });
     }
-  });
-});
-
-describe("createLogThrottle", () => {
-  it("admits the allowance of each second and counts what it left out (attack 35)", async () => {
-    const clock = createManualClock();
-    const throttle = createLogThrottle({ clock, maxPerSecond: 2 });
-    expect(Array.from({ length: 100 }, () => throttle.admit()).filter((answer) => answer !== undefined)).toHaveLength(
-      2,
-    );
-    await clock.advance(1000);
-    expect(throttle.admit()).toEqual({ suppressed: 98 });
-    expect(throttle.admit()).toEqual({ suppressed: 0 });
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import type { CommandSpec } from "../command/command-runner.ts";
-import { commandRunnerSuite } from "../command/command-runner.suite.ts";
+import { commandRunnerSuite } from "./command-runner-suite.ts";
 import { createScriptedCommandRunner, type ScriptedAnswer } from "./scripted-command-runner.ts";
 
 const answering = (answer: ScriptedAnswer): CommandSpec => ({

@@ -3,22 +3,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { createChildCommandRunner, SandboxError } from "@turnbox/core";
+import { SandboxError } from "@turnbox/core";
+import { HostCommandRunner } from "../system/command/host-command-runner.ts";
 import { createFileWorkers, type FileWorkers } from "./workers.ts";
 
 const SLOW_MS = 60_000;
 const CALL = { signal: new AbortController().signal };
 let root: string;
+const runner = new HostCommandRunner();
 let workers: FileWorkers;
 
 beforeAll(() => {
   root = mkdtempSync(join(tmpdir(), "turnbox-workers-"));
   mkdirSync(join(root, "workspace"));
-  workers = createFileWorkers({ runner: createChildCommandRunner(), nodePath: process.execPath });
+  workers = createFileWorkers({ runner, nodePath: process.execPath });
 });
 
 afterAll(async () => {
   await workers[Symbol.asyncDispose]();
+  await runner[Symbol.asyncDispose]();
   rmSync(root, { recursive: true });
 });
 

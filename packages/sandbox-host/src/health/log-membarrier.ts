@@ -1,4 +1,5 @@
-import { type Call, type CommandRunner, type Log, readMembarrier } from "@turnbox/core";
+import type { Call, CommandRunner, Log } from "@turnbox/core";
+import { readMembarrier } from "../system/read-membarrier.ts";
 
 /** Logs if this host was started in a way that makes each start of runsc slower than necessary. */
 export async function logMembarrier(

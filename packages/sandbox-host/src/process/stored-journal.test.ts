@@ -2,12 +2,16 @@ import { appendFile, mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
-import { createChildCommandRunner, SandboxError } from "@turnbox/core";
+import { SandboxError } from "@turnbox/core";
+import { HostCommandRunner } from "../system/command/host-command-runner.ts";
 import { createFileWorkers, type FileWorkers } from "../file/workers.ts";
 import { StoredJournals } from "./stored-journal.ts";
 
 const PROCESS = { token: "t", processId: "p" };
 const WORKER_START_MS = 60_000;
+
+const runner = new HostCommandRunner();
+afterAll(() => runner[Symbol.asyncDispose]());
 
 describe.each(["directly", "by_worker"] as const)("journals in a storage that is touched %s", (touch) => {
   let workers: FileWorkers;
@@ -15,7 +19,7 @@ describe.each(["directly", "by_worker"] as const)("journals in a storage that is
   let opened: number;
   let journals: StoredJournals;
   beforeAll(() => {
-    workers = createFileWorkers({ runner: createChildCommandRunner(), nodePath: process.execPath });
+    workers = createFileWorkers({ runner, nodePath: process.execPath });
   });
   afterAll(async () => {
     await workers[Symbol.asyncDispose]();
@@ -79,7 +83,7 @@ describe("journals that a worker touches", () => {
     "are found again if their directory was replaced",
     async () => {
       const path = await mkdtemp(join(tmpdir(), "turnbox-journals-"));
-      await using workers = createFileWorkers({ runner: createChildCommandRunner(), nodePath: process.execPath });
+      await using workers = createFileWorkers({ runner, nodePath: process.execPath });
       let opened = 0;
       const openJournals = async () => {
         opened += 1;

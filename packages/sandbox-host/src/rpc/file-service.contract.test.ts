@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { createLog, parseConfig } from "@turnbox/core";
 import { FileEventKind } from "@turnbox/protocol/turnbox/host/v1/file_pb";
+import { HostCommandRunner } from "../system/command/host-command-runner.ts";
 import { type ComposedHost, composeHost } from "../compose.ts";
 import { type Backends, composeBackends } from "../compose-backends.ts";
 import { HOST_SETTINGS } from "../config.ts";
@@ -17,6 +18,7 @@ const SLOW_MS = 120_000;
 const SIGNAL = new AbortController().signal;
 let home: string;
 let backends: Backends;
+const runner = new HostCommandRunner();
 let composed: ComposedHost;
 let session: Session;
 let calls = 0;
@@ -29,7 +31,7 @@ beforeAll(async () => {
     log: createLog({ name: "test", level: "silent", to: "stderr" }),
     path: process.env["PATH"] ?? "",
   };
-  backends = await composeBackends(options);
+  backends = await composeBackends(options, runner);
   composed = await composeHost({ ...options, backends: () => backends }, { signal: AbortSignal.timeout(SLOW_MS / 2) });
   session = await composed.host.createSession(
     {
@@ -57,6 +59,7 @@ afterAll(async () => {
   while ((await host.health.report()).removals.length > 0 && performance.now() < endMs)
     await new Promise((resolve) => setTimeout(resolve, 100));
   await composed[Symbol.asyncDispose]();
+  await runner[Symbol.asyncDispose]();
   // A filesystem stays busy for a while after its last user.
   for (let isGone = false; !isGone; ) {
     const signal = AbortSignal.timeout(SLOW_MS / 2);

@@ -1,6 +1,7 @@
 import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
-import { canonicalJson, invalidArgument, parseKey } from "@turnbox/core";
+import { invalidArgument, parseKey } from "@turnbox/core";
+import { canonicalJson } from "../session/canonical-json.ts";
 
 /** The idempotency key of a request, and all else of it in a canonical form. */
 export function keyedRequest<Desc extends DescMessage>(

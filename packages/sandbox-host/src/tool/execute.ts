@@ -1,5 +1,6 @@
-import { canonicalJson, invalidArgument, linkSignals, parseVariables } from "@turnbox/core";
+import { invalidArgument, linkSignals, parseVariables } from "@turnbox/core";
 import type { Activity } from "../session/activity.ts";
+import { canonicalJson } from "../session/canonical-json.ts";
 import { assertGeneration } from "../session/generation.ts";
 import { assertActive } from "../session/phase.ts";
 import type { Session } from "../session/session.ts";

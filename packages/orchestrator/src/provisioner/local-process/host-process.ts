@@ -3,8 +3,9 @@ import { mkdir, open, rename, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
-import { type Clock, SandboxError, withoutMembarrier } from "@turnbox/core";
+import { type Clock, SandboxError } from "@turnbox/core";
 import { parseHostAnnouncement } from "./host-announcement.ts";
+import { withoutMembarrier } from "./without-membarrier.ts";
 
 export interface HostProcessSpec {
   readonly command: string;

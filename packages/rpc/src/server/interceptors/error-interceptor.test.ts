@@ -1,7 +1,7 @@
 import { Code, ConnectError, createContextValues, type UnaryRequest } from "@connectrpc/connect";
-import { expect, it } from "@jest/globals";
+import { describe, expect, it } from "@jest/globals";
 import { createManualClock } from "@turnbox/core/testing";
-import { createErrorInterceptor } from "./error-interceptor.ts";
+import { createErrorInterceptor, LogThrottle } from "./error-interceptor.ts";
 
 function failing(reset: ConnectError, thrown: ConnectError) {
   const logged: unknown[] = [];
@@ -35,4 +35,17 @@ it("logs a failure of its own, also where the caller has left", async () => {
   );
   await expect(answer).rejects.toMatchObject({ code: Code.Internal });
   expect(logged).toHaveLength(1);
+});
+
+describe("LogThrottle", () => {
+  it("admits the allowance of each second and counts what it left out (attack 35)", async () => {
+    const clock = createManualClock();
+    const throttle = new LogThrottle({ clock, maxPerSecond: 2 });
+    expect(Array.from({ length: 100 }, () => throttle.admit()).filter((answer) => answer !== undefined)).toHaveLength(
+      2,
+    );
+    await clock.advance(1000);
+    expect(throttle.admit()).toEqual({ suppressed: 98 });
+    expect(throttle.admit()).toEqual({ suppressed: 0 });
+  });
 });

@@ -1,5 +1,5 @@
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
-import { type Clock, createLogThrottle, type Log, SandboxError } from "@turnbox/core";
+import { type Clock, type Log, SandboxError } from "@turnbox/core";
 import { requestIdOf } from "../call-context.ts";
 import { toFailure } from "../failure.ts";
 
@@ -8,7 +8,7 @@ const MAX_LOGGED_PER_SECOND = 20;
 
 /** Turns every throw into an answer of the error table. What is unexpected goes to the log, under the request's id. */
 export function createErrorInterceptor({ log, clock }: { readonly log: Log; readonly clock: Clock }): Interceptor {
-  const throttle = createLogThrottle({ clock, maxPerSecond: MAX_LOGGED_PER_SECOND });
+  const throttle = new LogThrottle({ clock, maxPerSecond: MAX_LOGGED_PER_SECOND });
 
   return (next) => async (request) => {
     const requestId = requestIdOf({ values: request.contextValues });
@@ -46,5 +46,36 @@ async function* mapFailure<T>(stream: AsyncIterable<T>, answer: (thrown: unknown
     yield* stream;
   } catch (thrown) {
     throw answer(thrown);
+  }
+}
+
+/** Bounds how often something that callers can provoke is logged, and counts what is left out. */
+export class LogThrottle {
+  readonly #clock: Clock;
+  readonly #maxPerSecond: number;
+  #windowStartMs = Number.NEGATIVE_INFINITY;
+  #admitted = 0;
+  #suppressed = 0;
+
+  constructor({ clock, maxPerSecond }: { readonly clock: Clock; readonly maxPerSecond: number }) {
+    this.#clock = clock;
+    this.#maxPerSecond = maxPerSecond;
+  }
+
+  /** Returns how many were left out since the last one that was logged; undefined if this one is left out as well. */
+  admit(): { readonly suppressed: number } | undefined {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#windowStartMs >= 1000) {
+      this.#windowStartMs = nowMs;
+      this.#admitted = 0;
+    }
+    if (this.#admitted >= this.#maxPerSecond) {
+      this.#suppressed += 1;
+      return undefined;
+    }
+    this.#admitted += 1;
+    const suppressed = this.#suppressed;
+    this.#suppressed = 0;
+    return { suppressed };
   }
 }

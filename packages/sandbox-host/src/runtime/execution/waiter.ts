@@ -1,7 +1,7 @@
 import { access, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, type CommandRunner, identifyProcess, type ProcessIdentity, SandboxError } from "@turnbox/core";
-import { readProgram } from "../program.ts";
+import { readProgram } from "../../system/program.ts";
 
 /** Starts the command, and outlives the service; its own file says what its arguments are. */
 const WAITER_SCRIPT = readProgram("waiter.sh");

@@ -1,13 +1,7 @@
 import { readFile } from "node:fs/promises";
-import {
-  type Aide,
-  type Clock,
-  type CommandRunner,
-  type CommandSpec,
-  type FifoSupply,
-  type ProcessIdentity,
-  SandboxError,
-} from "@turnbox/core";
+import { type Clock, type CommandRunner, type CommandSpec, type ProcessIdentity, SandboxError } from "@turnbox/core";
+import { type Helper } from "../../system/helper/helper.ts";
+import { type FifoSupply } from "../../system/fifo/fifo-supply.ts";
 import type { LingeringOutputs } from "../execution/lingering-outputs.ts";
 import type { ContainerLimits, ExecExit } from "../runtime.ts";
 import { type Cgroup, createCgroup, readCgroupMounts } from "./container/cgroup.ts";
@@ -41,7 +35,7 @@ export interface Deaths {
 export interface GvisorContext {
   readonly runner: CommandRunner;
   /** Passes files to sentries; absent if processes are started by `runsc` alone. */
-  readonly aide: Aide | undefined;
+  readonly helper: Helper | undefined;
   readonly fifos: FifoSupply;
   readonly prepareRoot: PrepareRoot;
   /** How processes are started, as `open` has proven it. */

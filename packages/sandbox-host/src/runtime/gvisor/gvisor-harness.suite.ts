@@ -1,6 +1,8 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type Aide, createChildCommandRunner, replaceMembers } from "@turnbox/core";
+import { replaceMembers } from "@turnbox/core";
+import { HostCommandRunner } from "../../system/command/host-command-runner.ts";
+import type { Helper } from "../../system/helper/helper.ts";
 import type { Runtime } from "../runtime.ts";
 import { call, type RuntimeHarness, until } from "../suite/harness.suite.ts";
 import { createWorkbench, processesNaming, SHELL_PROGRAMS, type Workbench } from "../suite/host-harness.suite.ts";
@@ -13,21 +15,21 @@ import { readStateFile } from "./container/state-file.ts";
 const FREEZE_IDLE_AFTER_MS = 20;
 
 export interface GvisorHarnessOptions {
-  readonly aide?: Aide;
+  readonly helper?: Helper;
   /** `all`: every container is booted in a spare, and frozen whenever it is idle. */
   readonly thrift?: "all";
 }
 
-export async function createGvisorHarness({ aide, thrift }: GvisorHarnessOptions = {}): Promise<RuntimeHarness> {
+export async function createGvisorHarness({ helper, thrift }: GvisorHarnessOptions = {}): Promise<RuntimeHarness> {
   const bench = await createWorkbench();
   const { prepareRoot, stateDirectory } = bench;
-  const byAide = aide === undefined ? {} : { aide };
-  const runner = createChildCommandRunner(byAide);
+  const byHelper = helper === undefined ? {} : { helper };
+  const runner = new HostCommandRunner(byHelper);
   const opened: Runtime[] = [];
   const reopen = (): Runtime => {
     const thrifty =
       thrift === undefined ? {} : ({ spareSandbox: "one", freezeIdleAfterMs: FREEZE_IDLE_AFTER_MS } as const);
-    const runtime = createGvisorRuntime({ runner, ...byAide, prepareRoot, stateDirectory, ...thrifty });
+    const runtime = createGvisorRuntime({ runner, ...byHelper, prepareRoot, stateDirectory, ...thrifty });
     opened.push(runtime);
     return thrift === undefined ? runtime : bootingInSpares(runtime, bench);
   };
@@ -46,6 +48,7 @@ export async function createGvisorHarness({ aide, thrift }: GvisorHarnessOptions
     leftovers: async (ids) => await leftoversOf(ids, stateDirectory),
     [Symbol.asyncDispose]: async () => {
       for (const runtime of opened) await runtime.close(call);
+      await runner[Symbol.asyncDispose]();
       await bench[Symbol.asyncDispose]();
     },
   };

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "@jest/globals";
-import { type Aide, createAide, createChildCommandRunner } from "@turnbox/core";
+import { HostCommandRunner } from "../../system/command/host-command-runner.ts";
+import { HelperProcess } from "../../system/helper/helper-process.ts";
 import type { Runtime } from "../runtime.ts";
 import { call } from "../suite/harness.suite.ts";
 import { createWorkbench, processesNaming, type Workbench } from "../suite/host-harness.suite.ts";
@@ -19,13 +20,13 @@ type Options = Pick<GvisorRuntimeOptions, "spareSandbox" | "freezeIdleAfterMs" |
 
 /** Called in a `describe`, whose hooks it adds. */
 export function createGvisorRig(options: Options, timeoutMs: number): GvisorRig {
-  let aide: Aide;
+  let helper: HelperProcess;
+  let runner: HostCommandRunner;
   let bench: Workbench;
   const opened: Runtime[] = [];
   const create = (): Runtime => {
     const { prepareRoot, stateDirectory } = bench;
-    const runner = createChildCommandRunner({ aide });
-    return createGvisorRuntime({ runner, aide, prepareRoot, stateDirectory, ...options });
+    return createGvisorRuntime({ runner, helper, prepareRoot, stateDirectory, ...options });
   };
   const reopen = async (): Promise<void> => {
     const runtime = create();
@@ -38,7 +39,8 @@ export function createGvisorRig(options: Options, timeoutMs: number): GvisorRig 
     return runtime;
   };
   beforeAll(async () => {
-    aide = createAide();
+    helper = new HelperProcess();
+    runner = new HostCommandRunner({ helper });
     bench = await createWorkbench();
   }, timeoutMs);
   beforeEach(reopen, timeoutMs);
@@ -49,7 +51,8 @@ export function createGvisorRig(options: Options, timeoutMs: number): GvisorRig 
   }, timeoutMs);
   afterAll(async () => {
     await bench[Symbol.asyncDispose]();
-    aide[Symbol.dispose]();
+    await runner[Symbol.asyncDispose]();
+    helper[Symbol.dispose]();
   }, timeoutMs);
   return {
     get bench() {

@@ -1,11 +1,6 @@
-import {
-  type Aide,
-  type Clock,
-  type CommandRunner,
-  createFifoSupply,
-  invalidArgument,
-  systemClock,
-} from "@turnbox/core";
+import { type Clock, type CommandRunner, invalidArgument, systemClock } from "@turnbox/core";
+import { type Helper } from "../../system/helper/helper.ts";
+import { createFifoSupply } from "../../system/fifo/fifo-supply.ts";
 import { KeyedMutex } from "../../async/keyed-mutex.ts";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
 import { endWaiterInput, tendOutput } from "../execution/waiter.ts";
@@ -62,7 +57,7 @@ export interface GvisorRuntimeOptions {
   readonly runner: CommandRunner;
   readonly prepareRoot: PrepareRoot;
   /** If given, and this version of runsc is one whose protocol is known, processes are started without runsc. */
-  readonly aide?: Aide;
+  readonly helper?: Helper;
   /** Private to this runtime; what is in it outlives the service. */
   readonly stateDirectory: string;
   readonly clock?: Clock;
@@ -104,8 +99,8 @@ function createContext(options: GvisorRuntimeOptions): GvisorContext {
   return {
     runner: options.runner,
     prepareRoot: options.prepareRoot,
-    aide: options.aide,
-    fifos: createFifoSupply(options.aide === undefined ? {} : { aide: options.aide }),
+    helper: options.helper,
+    fifos: createFifoSupply(options.helper === undefined ? {} : { helper: options.helper }),
     execs: { way: "runsc" },
     clock: options.clock ?? systemClock,
     layout: createLayout(options.stateDirectory),

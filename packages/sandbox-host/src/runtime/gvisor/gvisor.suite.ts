@@ -5,6 +5,7 @@ import { access, chmod, lstat, mkdir, readdir, readFile, symlink, writeFile } fr
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { type CommandRunner, createChildCommandRunner, systemClock } from "@turnbox/core";
+import { HostCommandRunner } from "../../system/command/host-command-runner.ts";
 import type { ContainerSpec } from "../runtime.ts";
 import {
   call,
@@ -214,7 +215,7 @@ export function gvisorSuite(
       await chmod(runscPath, 0o755);
       // A clock by which half a minute is over in a second.
       const clock = { ...systemClock, monotonicMs: () => 30 * performance.now() };
-      const runner = createChildCommandRunner();
+      await using runner = new HostCommandRunner();
       const runtime = createGvisorRuntime({
         runner,
         prepareRoot: bootsNothing,

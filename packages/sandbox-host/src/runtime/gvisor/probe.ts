@@ -71,7 +71,7 @@ interface ProofRequest {
  */
 export async function proveByRun(context: GvisorContext, request: ProofRequest): Promise<void> {
   const { execs, layout } = context;
-  const wanted = context.aide !== undefined && isKnownProtocol(request.version) ? "sentry" : "runsc";
+  const wanted = context.helper !== undefined && isKnownProtocol(request.version) ? "sentry" : "runsc";
   const machine = await describeMachine(request.version);
   const proven = (await readFile(layout.proofPath, "utf8").catch(() => "")) === describeProof(machine, wanted);
   if (!proven) {

@@ -1,5 +1,5 @@
 import { readdir } from "node:fs/promises";
-import { createChildCommandRunner } from "@turnbox/core";
+import { HostCommandRunner } from "../../system/command/host-command-runner.ts";
 import { runtimeSuite } from "../runtime.suite.ts";
 import { createWorkbench, processesNaming, SHELL_PROGRAMS } from "../suite/host-harness.suite.ts";
 import { createNoneRuntime } from "./none-runtime.ts";
@@ -8,7 +8,7 @@ runtimeSuite(
   "none",
   async () => {
     const bench = await createWorkbench();
-    const runner = createChildCommandRunner();
+    const runner = new HostCommandRunner();
     const reopen = () => createNoneRuntime({ runner, stateDirectory: bench.stateDirectory });
     return {
       runtime: reopen(),
@@ -21,6 +21,7 @@ runtimeSuite(
       ],
       [Symbol.asyncDispose]: async () => {
         await bench[Symbol.asyncDispose]();
+        await runner[Symbol.asyncDispose]();
       },
     };
   },

@@ -3,6 +3,7 @@ import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createChildCommandRunner } from "@turnbox/core";
+import { HostCommandRunner } from "../../system/command/host-command-runner.ts";
 import { prepareRootBy } from "../../compose-backends.ts";
 import { createFileWorkers } from "../../file/workers.ts";
 import type { PrepareRoot } from "../gvisor/context.ts";
@@ -44,7 +45,8 @@ export async function createWorkbench(): Promise<Workbench> {
   const stateDirectory = join(directory, "state");
   await mkdir(stateDirectory);
   const applets = await listApplets();
-  const workers = createFileWorkers({ runner: createChildCommandRunner(), nodePath: process.execPath });
+  const runner = new HostCommandRunner();
+  const workers = createFileWorkers({ runner, nodePath: process.execPath });
   return {
     directory,
     stateDirectory,
@@ -62,6 +64,7 @@ export async function createWorkbench(): Promise<Workbench> {
     },
     [Symbol.asyncDispose]: async () => {
       await workers[Symbol.asyncDispose]();
+      await runner[Symbol.asyncDispose]();
       await rm(directory, { recursive: true, force: true });
     },
   };

@@ -15,7 +15,8 @@ import { mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
-import { createChildCommandRunner, createLog, parseConfig } from "@turnbox/core";
+import { createLog, parseConfig } from "@turnbox/core";
+import { HostCommandRunner } from "../../system/command/host-command-runner.ts";
 import { SIGNAL } from "../../compose.suite.ts";
 import { type ComposedHost, composeHost } from "../../compose.ts";
 import { composeBackends } from "../../compose-backends.ts";
@@ -34,6 +35,7 @@ const call = { signal: SIGNAL };
 const TEXT = "a line that is long enough to be told from another\n";
 
 /** A host whose files are on ZFS; what its sessions do, the test does in their files. */
+const runner = new HostCommandRunner();
 let home = "";
 let composed: ComposedHost | undefined;
 let storage: Storage;
@@ -44,7 +46,7 @@ beforeAll(async () => {
   const config = { ...parseConfig(HOST_SETTINGS, { env: {} }), storageBackend: "zfs", poolSize: 1024 ** 3 } as const;
   const path = process.env["PATH"] ?? "";
   const options = { config, dataDirectory: home, path };
-  const { workers, ...made } = await composeBackends(options);
+  const { workers, ...made } = await composeBackends(options, runner);
   ({ storage } = made);
   const runtime = createFakeRuntime({ machine: createFakeMachine(), programOf: () => undefined });
   composed = await composeHost(
@@ -60,6 +62,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await composed?.[Symbol.asyncDispose]();
   await storage.destroyAll(call);
+  await runner[Symbol.asyncDispose]();
   await rm(home, { recursive: true, force: true });
 });
 
@@ -191,7 +194,7 @@ describe("diffSnapshots on ZFS", () => {
     if (first === undefined || second === undefined) throw new Error("two snapshots were taken");
     await using from: View = await storage.openView({ kind: "snapshot", snapshot: first }, call);
     await using to: View = await storage.openView({ kind: "snapshot", snapshot: second }, call);
-    const compare = createCompareInChild({ runner: createChildCommandRunner(), nodePath: process.execPath });
+    const compare = createCompareInChild({ runner, nodePath: process.execPath });
     const answer = async (candidates: readonly string[] | null, commonUntilSecond: number) =>
       show(
         await compare(

@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
-import { type CommandSpec, PERL } from "@turnbox/core";
-import { programPath } from "../../program.ts";
+import { type CommandSpec } from "@turnbox/core";
+import { PERL } from "../../../system/program.ts";
+import { programPath } from "../../../system/program.ts";
 
 /** Numbers of system calls in the kernel's tables, by processor. runsc runs on no other one. */
 const CALLS: Readonly<Partial<Record<string, { readonly unshare: number; readonly mount: number }>>> = {

@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import { JsonText } from "@turnbox/core";
+import { JsonText } from "../../../system/helper/json-text.ts";
 
 /** The sentry refused the call, in its own words, or sent something that is no answer. */
 export class SentryRefusal extends Error {}

@@ -1,4 +1,4 @@
-import { readProgram } from "../../program.ts";
+import { readProgram } from "../../../system/program.ts";
 import { INIT_PROGRAM } from "../container/oci-spec.ts";
 
 /** Names the execution that a process belongs to; children inherit it, also those that leave the process group. */

@@ -1,7 +1,9 @@
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
-import { type Aide, createAide, createChildCommandRunner } from "@turnbox/core";
+import { HostCommandRunner } from "../../../system/command/host-command-runner.ts";
+import { type Helper } from "../../../system/helper/helper.ts";
+import { HelperProcess } from "../../../system/helper/helper-process.ts";
 import type { ContainerSpec, Runtime } from "../../runtime.ts";
 import { call, execSpec, ignoreOutput, run, sh, until } from "../../suite/harness.suite.ts";
 import { createWorkbench, type Workbench } from "../../suite/host-harness.suite.ts";
@@ -11,33 +13,33 @@ import { createLayout } from "../container/layout.ts";
 
 const TEST_MS = 60_000;
 
-/** An aide that goes away when it is told to. */
-function createMortalAide(): Aide & { die(): void } {
-  const aide = createAide();
+/** A helper process that goes away when it is told to. */
+function createMortalHelper(): Helper & Disposable & { die(): void } {
+  const helper = new HelperProcess();
   let isDead = false;
   return {
-    ...aide,
-    run: (spec) => (isDead ? undefined : aide.run(spec)),
-    send: (request) => (isDead ? undefined : aide.send(request)),
+    run: (spec) => (isDead ? undefined : helper.run(spec)),
+    send: (request) => (isDead ? undefined : helper.send(request)),
     die: () => {
       isDead = true;
     },
     [Symbol.dispose]: () => {
-      aide[Symbol.dispose]();
+      helper[Symbol.dispose]();
     },
   };
 }
 
 describe("a process that the sentry starts", () => {
   jest.setTimeout(TEST_MS);
-  const aide = createMortalAide();
+  const helper = createMortalHelper();
+  const runner = new HostCommandRunner({ helper });
   let bench: Workbench;
   let runtime: Runtime;
   let container: ContainerSpec;
   const open = (): Runtime =>
     createGvisorRuntime({
-      runner: createChildCommandRunner({ aide }),
-      aide,
+      runner,
+      helper,
       prepareRoot: bench.prepareRoot,
       stateDirectory: bench.stateDirectory,
       waitingShells: 0,
@@ -55,7 +57,8 @@ describe("a process that the sentry starts", () => {
   }, TEST_MS);
   afterAll(async () => {
     await runtime.stop(container.id, call);
-    aide[Symbol.dispose]();
+    await runner[Symbol.asyncDispose]();
+    helper[Symbol.dispose]();
     await bench[Symbol.asyncDispose]();
   }, TEST_MS);
 
@@ -81,7 +84,8 @@ describe("a process that the sentry starts", () => {
     const argv = sh(script);
     const bySentry = await run(runtime, container.id, argv);
     const { prepareRoot, stateDirectory } = bench;
-    const plain = createGvisorRuntime({ runner: createChildCommandRunner(), prepareRoot, stateDirectory });
+    await using plainRunner = new HostCommandRunner();
+    const plain = createGvisorRuntime({ runner: plainRunner, prepareRoot, stateDirectory });
     const byRunsc = await run(plain, container.id, argv);
     const tell = (output: Buffer): string => output.toString().replaceAll(/TURNBOX_EXEC=.*/g, "");
     expect(tell(bySentry.stdout)).toBe(tell(byRunsc.stdout));
@@ -105,7 +109,7 @@ describe("a process that the sentry starts", () => {
     await again.open(call);
     const proof = JSON.parse(await readFile(createLayout(bench.stateDirectory).proofPath, "utf8")) as object;
     expect(proof).toMatchObject({ execs: "sentry" });
-    aide.die();
+    helper.die();
     const execution = ignoreOutput(await again.exec(container.id, execSpec(["sleep", "100"]), call));
     await until(async () => (await clients()) === 1);
     await execution.kill();

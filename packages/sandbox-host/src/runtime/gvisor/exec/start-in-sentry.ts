@@ -1,4 +1,7 @@
-import { type Aide, AideRefusal, createDeadline, type Stdio, takeStdio } from "@turnbox/core";
+import { createDeadline } from "@turnbox/core";
+import { type Helper, HelperRefusal } from "../../../system/helper/helper.ts";
+import { type Stdio } from "@turnbox/core/command";
+import { takeStdio } from "../../../system/fifo/fifo-stdio.ts";
 
 import type { GvisorContext } from "../context.ts";
 import type { ProcessRequest } from "../container/oci-spec.ts";
@@ -32,7 +35,7 @@ export interface SentryStartRequest {
  */
 export async function startInSentry(
   { clock, fifos }: GvisorContext,
-  aide: Aide,
+  helper: Helper,
   request: SentryStartRequest,
 ): Promise<SentryStart> {
   const message = executeRequest(request.id, request.process);
@@ -44,7 +47,7 @@ export async function startInSentry(
   }));
   using patience = createDeadline({ clock, ms: request.deadlineMs, signal: request.signal });
   const { socketPath } = request;
-  const asked = aide.send({ socketPath, message, files, signal: patience.signal });
+  const asked = helper.send({ socketPath, message, files, signal: patience.signal });
   const start = asked === undefined ? ({ kind: "not_asked" } as const) : await answered(asked, patience.signal);
   if (start.kind === "running") return { ...start, stdio: ends.stdio };
   ends.destroyStreams();
@@ -63,7 +66,7 @@ async function answered(asked: Promise<string>, patience: AbortSignal): Promise<
   const answer = asked.then(
     toStart,
     (thrown: unknown): Answered => ({
-      kind: thrown instanceof AideRefusal ? "not_asked" : "abandoned",
+      kind: thrown instanceof HelperRefusal ? "not_asked" : "abandoned",
     }),
   );
   try {

@@ -1,13 +1,7 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { text } from "node:stream/consumers";
-import {
-  type CommandExit,
-  invalidArgument,
-  randomToken,
-  type RunningCommand,
-  SandboxError,
-  type Stdio,
-} from "@turnbox/core";
+import { type CommandExit, invalidArgument, randomToken, type RunningCommand, SandboxError } from "@turnbox/core";
+import { type Stdio } from "@turnbox/core/command";
 import { type OutputRelay, relayOutput } from "../../execution/relay-output.ts";
 import type { SupervisedCommand } from "../../execution/supervise-execution.ts";
 import type { ExecSpec } from "../../runtime.ts";
@@ -103,11 +97,11 @@ async function startBySentry(
   { state, files, spec, signal }: Attempt,
 ): Promise<Attempted | undefined> {
   const { id, status, controlSocketPath: socketPath } = state;
-  const { aide } = context;
-  if (context.execs.way === "runsc" || aide === undefined || socketPath === undefined) return undefined;
+  const { helper } = context;
+  if (context.execs.way === "runsc" || helper === undefined || socketPath === undefined) return undefined;
   if (status === "paused") return undefined;
   writeFileSync(files.processPath, "", { mode: 0o600 });
-  const start = await startInSentry(context, aide, {
+  const start = await startInSentry(context, helper, {
     id,
     socketPath,
     process: spec,

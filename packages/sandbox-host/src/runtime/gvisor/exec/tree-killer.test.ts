@@ -2,7 +2,8 @@ import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { createFifoSupply, systemClock } from "@turnbox/core";
+import { systemClock } from "@turnbox/core";
+import { createFifoSupply } from "../../../system/fifo/fifo-supply.ts";
 import { createScriptedCommandRunner, type ScriptedAnswer } from "@turnbox/core/testing";
 import { createLingeringOutputs } from "../../execution/lingering-outputs.ts";
 import { containerLayout, createLayout } from "../container/layout.ts";
@@ -27,7 +28,7 @@ describe("ending a tree", () => {
     const stopped: string[] = [];
     const context = {
       runner,
-      aide: undefined,
+      helper: undefined,
       fifos: createFifoSupply(),
       execs: { way: "runsc" } as const,
       clock: systemClock,

@@ -1,7 +1,8 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
-import { createAide, createChildCommandRunner } from "@turnbox/core";
+import { HostCommandRunner } from "../../../system/command/host-command-runner.ts";
+import { HelperProcess } from "../../../system/helper/helper-process.ts";
 import type { ContainerSpec, ExecSpec, Runtime } from "../../runtime.ts";
 import { call, execSpec, finish, type Outcome, PATH, reasonOf, until } from "../../suite/harness.suite.ts";
 import { createWorkbench, type Workbench } from "../../suite/host-harness.suite.ts";
@@ -13,17 +14,19 @@ import { createLayout } from "../container/layout.ts";
 const WAITING = 2;
 const TEST_MS = 60_000;
 
-const aide = createAide();
-afterAll(() => {
-  aide[Symbol.dispose]();
+const helper = new HelperProcess();
+const runner = new HostCommandRunner();
+afterAll(async () => {
+  helper[Symbol.dispose]();
+  await runner[Symbol.asyncDispose]();
 });
 
 /** The same calls of a shell, each by one that is started for it, and each by one that waited; by runsc and by the sentry. */
 describe.each([
   ["a new shell", 0, {}],
   ["a shell that waited", WAITING, {}],
-  ["a new shell of the sentry", 0, { aide }],
-  ["a shell of the sentry that waited", WAITING, { aide }],
+  ["a new shell of the sentry", 0, { helper }],
+  ["a shell of the sentry that waited", WAITING, { helper }],
 ] as const)("a call of %s", (_name, waitingShells, options) => {
   jest.setTimeout(TEST_MS);
   let bench: Workbench;
@@ -51,7 +54,7 @@ describe.each([
   beforeAll(async () => {
     bench = await createWorkbench();
     runtime = createGvisorRuntime({
-      runner: createChildCommandRunner(),
+      runner,
       ...options,
       prepareRoot: bench.prepareRoot,
       stateDirectory: bench.stateDirectory,
@@ -64,6 +67,7 @@ describe.each([
   afterAll(async () => {
     await runtime.stop(container.id, call);
     expect(await clients()).toBe(0);
+    await runtime.close(call);
     await bench[Symbol.asyncDispose]();
   }, TEST_MS);
 

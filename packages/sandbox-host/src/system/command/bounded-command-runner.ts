@@ -1,9 +1,15 @@
 import { basename } from "node:path";
-import { type Clock, systemClock } from "../async/clock.ts";
-import { createDeadline } from "../async/deadline.ts";
-import { type Permit, Semaphore } from "../async/semaphore.ts";
-import { SandboxError } from "../error/sandbox-error.ts";
-import type { CommandResult, CommandRunner, RunSpec } from "./command-runner.ts";
+import {
+  type Clock,
+  type CommandResult,
+  type CommandRunner,
+  createDeadline,
+  type Permit,
+  type RunSpec,
+  SandboxError,
+  Semaphore,
+  systemClock,
+} from "@turnbox/core";
 
 /** How many of one program run at once, by its name; one that is not named is without a bound. */
 export type CommandBounds = Readonly<Record<string, number>>;

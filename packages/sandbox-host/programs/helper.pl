@@ -1,5 +1,5 @@
-#!/usr/bin/perl
 # The helper process of a host: it starts programs and passes open files for the service. Its one argument is the number of sendmsg(2).
+# The owner is src/system/helper/helper-process.ts.
 #
 # Frames come in on its input and go out on its output: a length, then fields, each behind its own length. The first field is the
 # number of the request that the frame belongs to, the second says what it is.

@@ -1,5 +1,5 @@
-#!/usr/bin/perl
 # Lets the pipe behind a name hold a number of bytes. Arguments: NAME BYTES.
+# The owner is src/system/fifo/fifo-supply.ts.
 use strict;
 use Fcntl;
 

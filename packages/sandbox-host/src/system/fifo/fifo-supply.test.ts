@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "@jest/globals";
-import { createAide } from "../aide/aide.ts";
+import { HelperProcess } from "../helper/helper-process.ts";
 import { createFifoSupply } from "./fifo-supply.ts";
-import { SYSTEM_PATH } from "./system-path.ts";
+import { SYSTEM_PATH } from "@turnbox/core/command";
 
 interface Observed {
   readonly room: number;
@@ -20,7 +20,7 @@ interface Observed {
  */
 const SCRIPT = `
   import { closeSync, openSync, readdirSync } from "node:fs";
-  const { createChildCommandRunner } = await import(process.env.MODULE);
+  const { HostCommandRunner } = await import(process.env.MODULE);
   const countOpen = () => readdirSync("/proc/self/fd").length;
   const fill = () => {
     const held = [];
@@ -29,7 +29,7 @@ const SCRIPT = `
   const observed = [];
   const settled = () => new Promise((resolve) => setTimeout(resolve, 20));
   for (const room of [0, 1, 3, 6, 12, 20, 23, 24, 25, 26, 27, 28, 30]) {
-    const runner = createChildCommandRunner();
+    const runner = new HostCommandRunner();
     const reasons = new Set();
     const counts = [];
     for (let round = 0; round < 6; round += 1) {
@@ -50,7 +50,7 @@ const SCRIPT = `
 `;
 
 async function runOutOfDescriptors(): Promise<readonly Observed[]> {
-  const MODULE = new URL("./child-command-runner.ts", import.meta.url).href;
+  const MODULE = new URL("../command/host-command-runner.ts", import.meta.url).href;
   const args = ["-c", 'ulimit -n 96; exec "$0" --input-type=module -e "$1"', process.execPath, SCRIPT];
   const { stdout } = await promisify(execFile)("/bin/sh", args, { env: { ...process.env, MODULE }, timeout: 20_000 });
   return JSON.parse(stdout) as readonly Observed[];
@@ -97,11 +97,11 @@ describe("the supply of fifos", () => {
   });
 
   it.each([
-    ["hold more when a lot comes through it, where there is an aide", true],
+    ["hold more when a lot comes through it, where there is a helper process", true],
     ["hold what it holds by itself, where there is none", false],
-  ])("lets a pipe %s", async (_what, hasAide) => {
-    using aide = createAide();
-    await using fifos = createFifoSupply(hasAide ? { aide } : {});
+  ])("lets a pipe %s", async (_what, hasHelper) => {
+    using helper = new HelperProcess();
+    await using fifos = createFifoSupply(hasHelper ? { helper } : {});
     const { childEnd, stream } = await fifos.take("from_child");
     spawn("/bin/dd", ["if=/dev/zero", "bs=128k", "count=4000"], { stdio: ["ignore", childEnd.fd, "ignore"] });
     await childEnd.close();
@@ -110,6 +110,6 @@ describe("the supply of fifos", () => {
       bytes += chunk.length;
       largest = Math.max(largest, chunk.length);
     }
-    expect({ bytes, isWide: largest > 64 * 1024 }).toEqual({ bytes: 4000 * 128 * 1024, isWide: hasAide });
+    expect({ bytes, isWide: largest > 64 * 1024 }).toEqual({ bytes: 4000 * 128 * 1024, isWide: hasHelper });
   });
 });

@@ -2,7 +2,7 @@ import { text } from "node:stream/consumers";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "@jest/globals";
 import { hasReason } from "../error/sandbox-error.ts";
-import type { CommandRunner, CommandSpec } from "./command-runner.ts";
+import type { CommandRunner, CommandSpec } from "../command/command-runner.ts";
 
 /** How a kind of runner is asked for each behaviour. */
 export interface CommandRunnerHarness {

@@ -1,12 +1,9 @@
 import { constants } from "node:os";
-import { type Aide, type AideEnd, AideGone, type AideProgram } from "../aide/aide.ts";
-import { SandboxError } from "../error/sandbox-error.ts";
-import type { CommandExit, CommandResult, RunSpec } from "./command-runner.ts";
-import { exitCodeOf } from "./exit-code.ts";
-import { startFailure } from "./spawned.ts";
-import { MAX_TIMER_MS } from "./supervise.ts";
+import { type Helper, type HelperEnd, HelperGone, type HelperProgram } from "../helper/helper.ts";
+import { type CommandExit, type CommandResult, type RunSpec, SandboxError, setAlarm, systemClock } from "@turnbox/core";
+import { exitCodeOf, startFailure } from "@turnbox/core/command";
 
-export interface AideOrder {
+export interface HelperOrder {
   readonly spec: RunSpec;
   /** The whole environment. */
   readonly env: Readonly<Record<string, string>>;
@@ -14,17 +11,17 @@ export interface AideOrder {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Runs a program as a child of the aide; undefined where there is none, and nothing has run. */
-export async function runByAide(aide: Aide, order: AideOrder): Promise<CommandResult | undefined> {
+/** Runs a program as a child of the helper process; returns undefined if there is none, and nothing has run. */
+export async function runByHelper(helper: Helper, order: HelperOrder): Promise<CommandResult | undefined> {
   const { spec, env, maxOutputBytes, signal } = order;
   const argv = [spec.command, ...spec.args];
   if ([...argv, ...Object.entries(env).flat()].some((text) => text.includes("\0")))
     throw startFailure(spec, Object.assign(new Error("a NUL byte"), { code: "ERR_INVALID_ARG_VALUE" }));
-  const program = aide.run({ argv, env, cwd: spec.cwd, outputPath: spec.outputPath, maxOutputBytes });
+  const program = helper.run({ argv, env, cwd: spec.cwd, outputPath: spec.outputPath, maxOutputBytes });
   if (program === undefined) return undefined;
   using bounds = boundProgram(program, order);
   const end = await program.ended.catch((thrown: unknown) => {
-    throw thrown instanceof AideGone ? outcomeUnknown(spec, thrown) : startFailure(spec, thrown);
+    throw thrown instanceof HelperGone ? outcomeUnknown(spec, thrown) : startFailure(spec, thrown);
   });
   return {
     exitCode: exitCodeOf(spec, toExit(end, bounds.deadline()), signal),
@@ -34,8 +31,8 @@ export async function runByAide(aide: Aide, order: AideOrder): Promise<CommandRe
   };
 }
 
-/** Ends it at its deadline, and when the caller's signal says so. */
-function boundProgram({ kill }: AideProgram, { spec, signal }: AideOrder) {
+/** Ends it at its deadline, and when the caller's signal aborts. */
+function boundProgram({ kill }: HelperProgram, { spec, signal }: HelperOrder) {
   let deadline: "passed" | "kept" = "kept";
   const giveUp = (): void => {
     kill(constants.signals.SIGKILL);
@@ -44,18 +41,18 @@ function boundProgram({ kill }: AideProgram, { spec, signal }: AideOrder) {
     deadline = "passed";
     giveUp();
   };
-  const timer = setTimeout(onDeadline, Math.min(spec.deadlineMs, MAX_TIMER_MS)).unref();
+  const turnOff = setAlarm(systemClock, spec.deadlineMs, onDeadline);
   signal?.addEventListener("abort", giveUp, { once: true });
   return {
     deadline: () => deadline,
     [Symbol.dispose]: () => {
-      clearTimeout(timer);
+      turnOff();
       signal?.removeEventListener("abort", giveUp);
     },
   };
 }
 
-function toExit({ status }: AideEnd, deadline: "passed" | "kept"): CommandExit {
+function toExit({ status }: HelperEnd, deadline: "passed" | "kept"): CommandExit {
   const number = status & 0x7f;
   if (number === 0) return { kind: "exited", exitCode: status >> 8 };
   const [name = "SIGKILL"] = Object.entries(constants.signals).find(([, value]) => value === number) ?? [];
@@ -63,7 +60,7 @@ function toExit({ status }: AideEnd, deadline: "passed" | "kept"): CommandExit {
 }
 
 function outcomeUnknown({ command }: RunSpec, cause: unknown): SandboxError {
-  return new SandboxError("COMMAND_OUTCOME_UNKNOWN", `nobody saw how ${command} ended`, {
+  return new SandboxError("COMMAND_OUTCOME_UNKNOWN", `it is not known how ${command} ended`, {
     cause,
     metadata: { command },
   });

@@ -5,11 +5,11 @@ import { type FileHandle, mkdtemp, open, rmdir, unlink } from "node:fs/promises"
 import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Aide } from "../aide/aide.ts";
-import { PERL, perlProgram } from "../perl/perl.ts";
-import { SYSTEM_PATH } from "./system-path.ts";
+import type { Helper } from "../helper/helper.ts";
+import { SandboxError } from "@turnbox/core";
+import { reasonOfStart, spawned, startFailure, SYSTEM_PATH } from "@turnbox/core/command";
+import { PERL, programPath } from "../program.ts";
 import { readInBlocks } from "./read-blocks.ts";
-import { pipeFailure, spawned, startFailure } from "./spawned.ts";
 
 /** How many are made by one `mkfifo`. */
 const BATCH = 24;
@@ -26,7 +26,7 @@ export interface Fifo {
 export interface FifoSupplyOptions {
   /** The PATH that `mkfifo` is looked up in. */
   readonly path?: string;
-  readonly aide?: Aide;
+  readonly helper?: Helper;
 }
 
 /** Its disposal closes what is in store; what was taken is its taker's. */
@@ -41,11 +41,11 @@ export interface FifoSupply extends AsyncDisposable {
  * Fifos are made by name in batches and lose their names at once. Each is held open for both directions, so that opening
  * its two ends (by `/proc/self/fd`) cannot block, and neither end shares its flags with the other.
  */
-export function createFifoSupply({ path = SYSTEM_PATH, aide }: FifoSupplyOptions = {}): FifoSupply {
+export function createFifoSupply({ path = SYSTEM_PATH, helper }: FifoSupplyOptions = {}): FifoSupply {
   const ready: FileHandle[] = [];
   let filling: Promise<void> | undefined;
   const fill = async (): Promise<void> => {
-    filling ??= makeBatch((names) => runMkfifo(names, { path, aide }))
+    filling ??= makeBatch((names) => runMkfifo(names, { path, helper }))
       .then((made) => void ready.push(...made))
       .finally(() => {
         filling = undefined;
@@ -75,7 +75,7 @@ export function createFifoSupply({ path = SYSTEM_PATH, aide }: FifoSupplyOptions
         throw pipeFailure(cause);
       });
       try {
-        return { childEnd, stream: openStream(name, direction, aide) };
+        return { childEnd, stream: openStream(name, direction, helper) };
       } catch (cause) {
         await childEnd.close();
         throw pipeFailure(cause);
@@ -88,13 +88,13 @@ export function createFifoSupply({ path = SYSTEM_PATH, aide }: FifoSupplyOptions
   };
 }
 
-function openStream(name: string, direction: "to_child" | "from_child", aide: Aide | undefined): Socket {
+function openStream(name: string, direction: "to_child" | "from_child", helper: Helper | undefined): Socket {
   const ownMode = direction === "to_child" ? constants.O_WRONLY : constants.O_RDONLY;
   const fd = openSync(name, ownMode | constants.O_NONBLOCK);
   try {
     if (direction === "to_child") return new Socket({ fd, readable: false, writable: true });
     const onBulky = (): void => {
-      widenPipe(fd, aide);
+      widenPipe(fd, helper);
     };
     const onread = readInBlocks(() => stream, onBulky);
     const stream: Socket = new Socket({ fd, readable: true, writable: false, onread });
@@ -127,12 +127,12 @@ async function removeNames(directory: string, names: readonly string[]): Promise
 
 async function runMkfifo(
   names: readonly string[],
-  { path, aide }: { readonly path: string; readonly aide: Aide | undefined },
+  { path, helper }: { readonly path: string; readonly helper: Helper | undefined },
 ): Promise<void> {
   const args = ["-m", "600", "--", ...names];
   const order = { argv: ["mkfifo", ...args], env: { PATH: path }, cwd: undefined, outputPath: undefined };
-  const byAide = await aide?.run({ ...order, maxOutputBytes: 0 })?.ended.catch(() => undefined);
-  if (byAide?.status === 0) return;
+  const byHelper = await helper?.run({ ...order, maxOutputBytes: 0 })?.ended.catch(() => undefined);
+  if (byHelper?.status === 0) return;
   let child: ChildProcess;
   try {
     child = spawn("mkfifo", args, {
@@ -149,6 +149,11 @@ async function runMkfifo(
   await spawned(child, { command: "mkfifo" });
   const [exitCode] = (await exit) as [number | null];
   if (exitCode !== 0) throw pipeFailure(new Error(`mkfifo exited with ${String(exitCode)}`));
+}
+
+/** Why a pipe for a program could not be made. */
+function pipeFailure(cause: unknown): SandboxError {
+  return new SandboxError(reasonOfStart(cause) ?? "INTERNAL", "a pipe for a program cannot be made", { cause });
 }
 
 /** All of them or, with those closed again that could be opened, the failure. */
@@ -168,9 +173,9 @@ const WIDE_BYTES = 256 * 1024;
  * Lets a pipe of this process hold more, so that who writes to it and who reads it wait less for each other. Where that cannot be
  * done, it stays as it is.
  */
-function widenPipe(fd: number, aide: Aide | undefined): void {
+function widenPipe(fd: number, helper: Helper | undefined): void {
   // A number that has been given to another file since then leads to one that is no pipe, or to one that can be wide as well.
-  const argv = [PERL, perlProgram("widen-pipe"), `/proc/${process.pid}/fd/${fd}`, String(WIDE_BYTES)];
-  const widening = aide?.run({ argv, env: {}, cwd: undefined, outputPath: undefined, maxOutputBytes: 0 });
+  const argv = [PERL, programPath("widen-pipe.pl"), `/proc/${process.pid}/fd/${fd}`, String(WIDE_BYTES)];
+  const widening = helper?.run({ argv, env: {}, cwd: undefined, outputPath: undefined, maxOutputBytes: 0 });
   widening?.ended.catch(() => undefined);
 }

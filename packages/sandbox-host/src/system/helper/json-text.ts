@@ -1,4 +1,4 @@
-/** More than any answer of a sentry is long. */
+/** Longer than any reply of a sentry. */
 export const MAX_JSON_TEXT_BYTES = 8 * 1024 * 1024;
 
 const QUOTE = 0x22;
@@ -9,22 +9,22 @@ const OBJECT = 0x7b;
 const SPACES: ReadonlySet<number | undefined> = new Set(Buffer.from(" \t\r\n"));
 
 /**
- * The text of one JSON object that comes in pieces on a line which stays open. Each byte is looked at once, so that a peer
+ * The text of one JSON object that comes in pieces over a connection which stays open. Each byte is read once, so that a peer
  * that sends many small pieces, or no end, costs no more than its bytes.
  */
 export class JsonText {
   readonly #parts: Buffer[] = [];
   #bytes = 0;
   #depth = 0;
-  #place: "before" | "inside" | "string" | "escape" | "after" = "before";
+  #state: "before" | "inside" | "string" | "escape" | "after" = "before";
 
-  /** Takes the next bytes; whether the object has ended. Throws if they begin no object, or are too many. */
+  /** Takes the next bytes, and returns whether the object has ended. Throws if they begin no object, or are too many. */
   add(piece: Buffer): boolean {
     this.#bytes += piece.length;
-    if (this.#bytes > MAX_JSON_TEXT_BYTES) throw new Error("the answer is too long");
+    if (this.#bytes > MAX_JSON_TEXT_BYTES) throw new Error("the reply is too long");
     for (let at = 0; at < piece.length; at += 1) {
       this.#step(piece[at]);
-      if (this.#place === "after") {
+      if (this.#state === "after") {
         this.#parts.push(piece.subarray(0, at + 1));
         return true;
       }
@@ -39,26 +39,26 @@ export class JsonText {
   }
 
   #step(byte: number | undefined): void {
-    if (this.#place === "escape") this.#place = "string";
-    else if (this.#place === "string") this.#stepInString(byte);
-    else if (this.#place === "inside") this.#stepInside(byte);
+    if (this.#state === "escape") this.#state = "string";
+    else if (this.#state === "string") this.#stepInString(byte);
+    else if (this.#state === "inside") this.#stepInside(byte);
     else if (byte === OBJECT) this.#enter(1, "inside");
-    else if (!SPACES.has(byte)) throw new Error("the answer is no object");
+    else if (!SPACES.has(byte)) throw new Error("the reply is no object");
   }
 
   #stepInString(byte: number | undefined): void {
-    if (byte === BACKSLASH) this.#place = "escape";
-    else if (byte === QUOTE) this.#place = "inside";
+    if (byte === BACKSLASH) this.#state = "escape";
+    else if (byte === QUOTE) this.#state = "inside";
   }
 
   #stepInside(byte: number | undefined): void {
-    if (byte === QUOTE) this.#place = "string";
+    if (byte === QUOTE) this.#state = "string";
     else if (OPENING.has(byte)) this.#enter(1, "inside");
     else if (CLOSING.has(byte)) this.#enter(-1, this.#depth === 1 ? "after" : "inside");
   }
 
-  #enter(deeper: number, place: "inside" | "after"): void {
+  #enter(deeper: number, state: "inside" | "after"): void {
     this.#depth += deeper;
-    this.#place = place;
+    this.#state = state;
   }
 }

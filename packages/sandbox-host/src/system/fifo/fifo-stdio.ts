@@ -1,21 +1,5 @@
-import type { Readable, Writable } from "node:stream";
+import type { ChildStdio } from "@turnbox/core/command";
 import type { FifoSupply } from "./fifo-supply.ts";
-
-/** This process's ends of a child's input and outputs. */
-export interface Stdio {
-  readonly stdin: Writable;
-  readonly stdout: Readable;
-  readonly stderr: Readable;
-}
-
-/** The three fifos of a child. Disposal closes the child's ends in this process, whose copies the child has by then. */
-export interface ChildStdio extends AsyncDisposable {
-  /** What the child is given, in the order of 0, 1, 2. */
-  readonly descriptors: readonly number[];
-  readonly stdio: Stdio;
-  /** Where no child has come of it. */
-  destroyStreams(this: void): void;
-}
 
 /** Takes three fifos for a child, all or none. */
 export async function takeStdio(fifos: FifoSupply): Promise<ChildStdio> {

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
-import { SandboxError } from "../error/sandbox-error.ts";
-import { createManualClock } from "../testing/manual-clock.ts";
+import { type CommandRunner, type RunSpec, SandboxError } from "@turnbox/core";
+import { createManualClock } from "@turnbox/core/testing";
 import { createBoundedCommandRunner } from "./bounded-command-runner.ts";
-import type { CommandRunner, RunSpec } from "./command-runner.ts";
 
 const RESULT = { exitCode: 0, stdout: "", stderr: "", droppedBytes: 0 };
 

@@ -1,6 +1,5 @@
 import { existsSync } from "node:fs";
-import type { CommandRunner } from "../command/command-runner.ts";
-import { PERL, perlProgram } from "../perl/perl.ts";
+import { fileURLToPath } from "node:url";
 
 /** A program and its arguments. */
 export interface Invocation {
@@ -22,33 +21,23 @@ const NUMBERS: Readonly<Partial<Record<string, Numbers>>> = {
 
 const ENOSYS = 38;
 
-const QUESTION_MS = 5000;
+/** Part of every Debian. */
+const PERL = "/usr/bin/perl";
+
+/** Lies as far from the sources of this package as from what is built of them. */
+const LAUNCHER = fileURLToPath(new URL("../../../programs/without-membarrier.pl", import.meta.url));
 
 /**
  * The command, so that it and all that it starts are told by the kernel that there is no membarrier(2). Programs written
- * in Go with gVisor's packages wait about 10 ms for that call at each start, which is most of what a start takes. The same
- * command where the machine has no perl, or its processor is not known here.
+ * in Go with gVisor's packages wait about 10 ms for that call at each start, which is most of what a start takes. Returns the
+ * same command if the machine has no perl, or its processor is not known here.
  */
 export function withoutMembarrier(command: Invocation, perlPath = PERL, arch: string = process.arch): Invocation {
   const numbers = NUMBERS[arch];
   if (numbers === undefined || !existsSync(perlPath)) return command;
   const filter = createFilter(numbers).toString("hex");
-  const launcher = [perlProgram("without-membarrier"), String(numbers.prctl), filter];
+  const launcher = [LAUNCHER, String(numbers.prctl), filter];
   return { command: perlPath, args: [...launcher, command.command, ...command.args] };
-}
-
-/** Whether programs that this process starts find membarrier(2) masked; `unknown` where nothing here can ask. */
-export async function readMembarrier(
-  runner: CommandRunner,
-  { signal }: { readonly signal: AbortSignal },
-): Promise<"masked" | "open" | "unknown"> {
-  const numbers = NUMBERS[process.arch];
-  if (numbers === undefined) return "unknown";
-  const args = [perlProgram("ask-membarrier"), String(numbers.membarrier)];
-  const spec = { command: PERL, args, deadlineMs: QUESTION_MS };
-  const answer = await runner.run(spec, { signal }).catch(() => undefined);
-  if (answer?.exitCode !== 0) return "unknown";
-  return Number(answer.stdout) === ENOSYS ? "masked" : "open";
 }
 
 /** Classic BPF over `struct seccomp_data`: another architecture's calls pass, membarrier fails with ENOSYS, the rest passes. */

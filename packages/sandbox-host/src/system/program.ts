@@ -1,8 +1,19 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-/** The programs in other languages that the runtimes run. Each has one owner among the modules, which its first lines name. */
-export type Program = "boot-launcher.pl" | "find-leaders.awk" | "list-tree.awk" | "process-tree.sh" | "waiter.sh";
+/** Part of every Debian, and the only thing there that makes any system call without a compiler. */
+export const PERL = "/usr/bin/perl";
+
+/** The programs in other languages that a host runs. Each has one owner among the modules, which its first lines name. */
+export type Program =
+  | "ask-membarrier.pl"
+  | "boot-launcher.pl"
+  | "find-leaders.awk"
+  | "helper.pl"
+  | "list-tree.awk"
+  | "process-tree.sh"
+  | "waiter.sh"
+  | "widen-pipe.pl";
 
 /** The path of a program in `programs/` of this package, which lies as far from its sources as from what is built of them. */
 export function programPath(name: Program): string {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
-import { createChildCommandRunner } from "../command/child-command-runner.ts";
-import { readMembarrier, withoutMembarrier } from "./without-membarrier.ts";
+import { createChildCommandRunner } from "@turnbox/core";
+import { withoutMembarrier } from "./without-membarrier.ts";
 
 const runner = createChildCommandRunner();
 const call = { signal: AbortSignal.timeout(20_000) };
@@ -33,22 +33,5 @@ describe("a command without membarrier", () => {
     const { exitCode, stderr } = await run("/nowhere/program");
     expect(exitCode).not.toBe(0);
     expect(stderr).toContain("/nowhere/program: No such file");
-  });
-});
-
-describe("readMembarrier", () => {
-  it("finds it masked below a masked command, and knows how it is otherwise", async () => {
-    const masked = {
-      ...runner,
-      run: (spec: Parameters<typeof runner.run>[0]) => runner.run({ ...spec, ...withoutMembarrier(spec) }, call),
-    };
-    expect(await readMembarrier(masked, call)).toBe("masked");
-    // This process may itself have been started without it.
-    expect(await readMembarrier(runner, call)).not.toBe("unknown");
-  });
-
-  it("does not know where nothing can ask", async () => {
-    const failing = { ...runner, run: () => Promise.reject(new Error("no perl")) };
-    expect(await readMembarrier(failing, call)).toBe("unknown");
   });
 });

@@ -2,82 +2,23 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import { getSystemErrorName } from "node:util";
-import { PERL, perlProgram } from "../perl/perl.ts";
-import { encodeFrame, FrameReader } from "./aide-frame.ts";
+import { PERL, programPath } from "../program.ts";
+import {
+  type Helper,
+  type HelperEnd,
+  HelperGone,
+  type HelperMessage,
+  type HelperProgram,
+  HelperRefusal,
+  type HelperRun,
+} from "./helper.ts";
 import { JsonText } from "./json-text.ts";
 
-/** The number of sendmsg(2) in the kernel's tables; on other processors there is no aide. */
+/** The number of sendmsg(2) in the kernel's tables; on other processors there is no helper process. */
 const SENDMSG: Readonly<Partial<Record<string, number>>> = { x64: 46, arm64: 211 };
 
-/** After a death, nothing is given to a new aide for this long. */
+/** For this long after the death of a helper process, no new one is started. */
 const RESTART_MS = 10_000;
-
-/** The aide has gone away: what it was asked for may have been done or not. */
-export class AideGone extends Error {}
-
-/** The system has refused what was asked for, by its error code; nothing was done. */
-export class AideRefusal extends Error {
-  readonly code: string;
-
-  constructor(code: string) {
-    super(code);
-    this.code = code;
-  }
-}
-
-export interface AideRun {
-  readonly argv: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  readonly cwd: string | undefined;
-  /** Both outputs are appended to it, where given; else they are the answer. */
-  readonly outputPath: string | undefined;
-  readonly maxOutputBytes: number;
-}
-
-export interface AideEnd {
-  /** As wait(2) tells it: the exit code times 256, or a signal. */
-  readonly status: number;
-  readonly stdout: Buffer;
-  readonly stderr: Buffer;
-  readonly droppedBytes: number;
-}
-
-export interface AideProgram {
-  /** Rejects with `AideRefusal` where nothing has run, with `AideGone` where nobody knows. */
-  readonly ended: Promise<AideEnd>;
-  /** Signals its process group, unless it has ended. */
-  kill(this: void, signal: number): void;
-}
-
-/** An open file for somebody else, by a name that another process can open it under. */
-export interface SentFile {
-  readonly path: string;
-  readonly mode: "r" | "w";
-}
-
-export interface AideMessage {
-  readonly socketPath: string;
-  readonly message: string;
-  readonly files: readonly SentFile[];
-  /** Closes the line, and rejects with its reason. */
-  readonly signal?: AbortSignal;
-}
-
-/**
- * A small process that does for the service what is dear or impossible for it. A `fork` of the service costs it
- * milliseconds, more the more memory it has, in which it does nothing else; one of the aide costs next to nothing. And Node
- * cannot pass open files to a process that is not its child.
- */
-export interface Aide extends Disposable {
-  /** Undefined where there is no aide on this machine, or none at the moment: nothing has been done. */
-  run(this: void, spec: AideRun): AideProgram | undefined;
-  /**
-   * Sends a message with open files to who listens on a socket, and answers with the text of the JSON object that comes back,
-   * or with a part of it if the line ends. Rejects like a program's end, and if what comes back is no object, or too long.
-   * Undefined if there is no aide.
-   */
-  send(this: void, request: AideMessage): Promise<string> | undefined;
-}
 
 interface Request {
   onFrame(kind: string, fields: readonly Buffer[]): void;
@@ -89,43 +30,33 @@ interface Connection {
   readonly requests: Map<number, Request>;
 }
 
-export interface AideOptions {
+export interface HelperOptions {
+  /** Default `PERL`. */
   readonly perlPath?: string;
-  /** Of the processor. */
+  /** The processor's, as Node names it. Default that of this machine. */
   readonly arch?: string;
 }
 
-/** It starts with the first request, and again with one that comes a while after its death. */
-export function createAide(options: AideOptions = {}): Aide {
-  const aide = new AideProcess(options);
-  return {
-    run: (spec) => aide.run(spec),
-    send: (message) => aide.send(message),
-    [Symbol.dispose]: () => {
-      aide[Symbol.dispose]();
-    },
-  };
-}
-
-class AideProcess implements Disposable {
+/** Is started by the first request, and again by one that comes a while after its death. Disposal ends it. */
+export class HelperProcess implements Helper, Disposable {
   readonly #perlPath: string;
   readonly #sendmsg: number | undefined;
   #connection: Connection | undefined;
-  /** No new one is started before. */
+  /** No new process is started before this time. */
   #notBeforeMs = 0;
   #serial = 0;
   #isOver: boolean;
 
-  constructor({ perlPath = PERL, arch = process.arch }: AideOptions) {
+  constructor({ perlPath = PERL, arch = process.arch }: HelperOptions = {}) {
     this.#perlPath = perlPath;
     this.#sendmsg = SENDMSG[arch];
     this.#isOver = this.#sendmsg === undefined || !existsSync(perlPath);
   }
 
-  run({ argv, env, cwd = "", outputPath = "", maxOutputBytes }: AideRun): AideProgram | undefined {
+  run({ argv, env, cwd = "", outputPath = "", maxOutputBytes }: HelperRun): HelperProgram | undefined {
     const to = this.#connect();
     if (to === undefined) return undefined;
-    const { promise, resolve, reject } = Promise.withResolvers<AideEnd>();
+    const { promise, resolve, reject } = Promise.withResolvers<HelperEnd>();
     const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
     const id = this.#ask(to, ["run", cwd, outputPath, maxOutputBytes, argv.length, ...argv, ...variables], {
       reject,
@@ -141,17 +72,17 @@ class AideProcess implements Disposable {
     return { ended: promise, kill };
   }
 
-  send({ socketPath, message, files, signal }: AideMessage): Promise<string> | undefined {
+  send({ socketPath, message, files, signal }: HelperMessage): Promise<string> | undefined {
     const to = this.#connect();
     if (to === undefined) return undefined;
     const { promise, resolve, reject } = Promise.withResolvers<string>();
-    const answer = new JsonText();
+    const reply = new JsonText();
     const names = files.map(({ mode, path }) => `${mode}:${path}`);
-    const end = (line: "open" | "closed"): void => {
+    const end = (connection: "open" | "closed"): void => {
       signal?.removeEventListener("abort", onAbort);
       if (!to.requests.has(id)) return;
       settle(to, id);
-      if (line === "open") to.child.stdin.write(encodeFrame([id, "close"]));
+      if (connection === "open") to.child.stdin.write(encodeFrame([id, "close"]));
     };
     const onAbort = (): void => {
       end("open");
@@ -163,10 +94,10 @@ class AideProcess implements Disposable {
         const [bytes = Buffer.alloc(0)] = fields;
         const isOver = kind === "failed" || bytes.length === 0;
         try {
-          if (!isOver && !answer.add(bytes)) return;
+          if (!isOver && !reply.add(bytes)) return;
           end(isOver ? "closed" : "open");
           if (kind === "failed") reject(refusalOf(fields));
-          else resolve(answer.text());
+          else resolve(reply.text());
         } catch (thrown) {
           end("open");
           reject(thrown);
@@ -186,7 +117,7 @@ class AideProcess implements Disposable {
   #connect(): Connection | undefined {
     if (this.#connection !== undefined) return this.#connection;
     if (this.#isOver || performance.now() < this.#notBeforeMs) return undefined;
-    const args = [perlProgram("helper"), String(this.#sendmsg)];
+    const args = [programPath("helper.pl"), String(this.#sendmsg)];
     const child = spawn(this.#perlPath, args, { stdio: ["pipe", "pipe", "ignore"], cwd: "/", env: {}, detached: true });
     const opened: Connection = { child, requests: new Map() };
     const lose = (): void => {
@@ -202,7 +133,7 @@ class AideProcess implements Disposable {
   #lose(lost: Connection): void {
     if (this.#connection === lost) this.#connection = undefined;
     this.#notBeforeMs = performance.now() + RESTART_MS;
-    for (const { reject } of lost.requests.values()) reject(new AideGone("the aide has gone away"));
+    for (const { reject } of lost.requests.values()) reject(new HelperGone("the helper process has died"));
     lost.requests.clear();
   }
 
@@ -228,16 +159,16 @@ function listen({ child, requests }: Connection): void {
   });
   child.stdin.on("error", () => undefined);
   child.stdout.on("error", () => undefined);
-  // What is asked for keeps the service up, not the aide.
+  // Requests keep the service up, not the helper process.
   child.unref();
   for (const stream of [child.stdin, child.stdout]) if ("unref" in stream) (stream.unref as () => void).call(stream);
 }
 
-function refusalOf([errno]: readonly Buffer[]): AideRefusal {
-  return new AideRefusal(getSystemErrorName(-Number(errno?.toString() ?? 0) || -1));
+function refusalOf([errno]: readonly Buffer[]): HelperRefusal {
+  return new HelperRefusal(getSystemErrorName(-Number(errno?.toString() ?? 0) || -1));
 }
 
-function endOf([status, stdout, stderr, dropped]: readonly Buffer[]): AideEnd {
+function endOf([status, stdout, stderr, dropped]: readonly Buffer[]): HelperEnd {
   const none = Buffer.alloc(0);
   return {
     status: Number(status?.toString() ?? 0),
@@ -245,4 +176,45 @@ function endOf([status, stdout, stderr, dropped]: readonly Buffer[]): AideEnd {
     stderr: stderr ?? none,
     droppedBytes: Number(dropped?.toString() ?? 0),
   };
+}
+
+const LENGTH_BYTES = 4;
+
+/** A message to or from the helper process: fields of bytes, each behind its length, and the length of all before them. */
+function encodeFrame(fields: readonly (string | number | Uint8Array)[]): Buffer {
+  const parts = fields.map((field) => (field instanceof Uint8Array ? field : Buffer.from(String(field))));
+  const total = parts.reduce((sum, part) => sum + LENGTH_BYTES + part.length, 0);
+  const frame = Buffer.allocUnsafe(LENGTH_BYTES + total);
+  let at = frame.writeUInt32BE(total, 0);
+  for (const part of parts) {
+    at = frame.writeUInt32BE(part.length, at);
+    frame.set(part, at);
+    at += part.length;
+  }
+  return frame;
+}
+
+/** Takes whole frames out of bytes as they come. */
+class FrameReader {
+  #rest: Buffer = Buffer.alloc(0);
+
+  *read(chunk: Buffer): Generator<readonly Buffer[]> {
+    this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    while (this.#rest.length >= LENGTH_BYTES) {
+      const end = LENGTH_BYTES + this.#rest.readUInt32BE(0);
+      if (this.#rest.length < end) return;
+      yield decodeFields(this.#rest.subarray(LENGTH_BYTES, end));
+      this.#rest = this.#rest.subarray(end);
+    }
+  }
+}
+
+function decodeFields(bytes: Buffer): readonly Buffer[] {
+  const fields: Buffer[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const start = at + LENGTH_BYTES;
+    at = start + bytes.readUInt32BE(at);
+    fields.push(bytes.subarray(start, at));
+  }
+  return fields;
 }
