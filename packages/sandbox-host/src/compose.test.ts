@@ -18,6 +18,7 @@ const SIGNAL = new AbortController().signal;
 
 /** The parts of a host that starts, in the order in which they are made. */
 const PARTS = [
+  "command runner",
   "records",
   "running sandboxes",
   "runtime",

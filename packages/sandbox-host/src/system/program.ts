@@ -9,6 +9,7 @@ export type Program =
   | "ask-membarrier.pl"
   | "boot-launcher.pl"
   | "find-leaders.awk"
+  | "git.sh"
   | "helper.pl"
   | "list-tree.awk"
   | "process-tree.sh"

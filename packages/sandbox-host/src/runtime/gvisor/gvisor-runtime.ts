@@ -1,6 +1,6 @@
 import { type Clock, type CommandRunner, invalidArgument, systemClock } from "@turnbox/core";
 import { type Helper } from "../../system/helper/helper.ts";
-import { createFifoSupply } from "../../system/fifo/fifo-supply.ts";
+import { FifoSupply } from "../../system/fifo/fifo-supply.ts";
 import { KeyedMutex } from "../../async/keyed-mutex.ts";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
 import { endWaiterInput, tendOutput } from "../execution/waiter.ts";
@@ -100,7 +100,7 @@ function createContext(options: GvisorRuntimeOptions): GvisorContext {
     runner: options.runner,
     prepareRoot: options.prepareRoot,
     helper: options.helper,
-    fifos: createFifoSupply(options.helper === undefined ? {} : { helper: options.helper }),
+    fifos: new FifoSupply(options.helper === undefined ? {} : { helper: options.helper }),
     execs: { way: "runsc" },
     clock: options.clock ?? systemClock,
     layout: createLayout(options.stateDirectory),

@@ -1,8 +1,14 @@
-import { type CommandResult, type CommandRunner, createChildCommandRunner, type RunSpec } from "@turnbox/core";
-import type { CommandSpec, RunningCommand } from "@turnbox/core";
+import {
+  type CommandResult,
+  type CommandRunner,
+  type CommandSpec,
+  createChildCommandRunner,
+  type RunningCommand,
+  type RunSpec,
+} from "@turnbox/core";
 import { DEFAULT_MAX_OUTPUT_BYTES, onceNotBusy, SYSTEM_PATH } from "@turnbox/core/command";
 import { takeStdio } from "../fifo/fifo-stdio.ts";
-import { createFifoSupply, type FifoSupply } from "../fifo/fifo-supply.ts";
+import { FifoSupply } from "../fifo/fifo-supply.ts";
 import type { Helper } from "../helper/helper.ts";
 import { runByHelper } from "./run-by-helper.ts";
 
@@ -27,7 +33,7 @@ export class HostCommandRunner implements CommandRunner, AsyncDisposable {
   constructor({ path = SYSTEM_PATH, helper }: HostCommandRunnerOptions = {}) {
     this.#path = path;
     this.#helper = helper;
-    this.#fifos = createFifoSupply({ path, ...(helper && { helper }) });
+    this.#fifos = new FifoSupply({ path, ...(helper && { helper }) });
     this.#children = createChildCommandRunner({ path, takeFifos: () => takeStdio(this.#fifos) });
   }
 

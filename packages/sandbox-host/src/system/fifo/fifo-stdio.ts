@@ -1,7 +1,7 @@
 import type { ChildStdio } from "@turnbox/core/command";
 import type { FifoSupply } from "./fifo-supply.ts";
 
-/** Takes three fifos for a child, all or none. */
+/** Takes three FIFOs for a child, all or none. */
 export async function takeStdio(fifos: FifoSupply): Promise<ChildStdio> {
   const taken = await Promise.allSettled([fifos.take("to_child"), fifos.take("from_child"), fifos.take("from_child")]);
   const all = taken.filter((one) => one.status === "fulfilled").map(({ value }) => value);

@@ -1,11 +1,11 @@
 import { execFile, spawn } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, readlink, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "@jest/globals";
 import { HelperProcess } from "../helper/helper-process.ts";
-import { createFifoSupply } from "./fifo-supply.ts";
+import { FifoSupply } from "./fifo-supply.ts";
 import { SYSTEM_PATH } from "@turnbox/core/command";
 
 interface Observed {
@@ -56,7 +56,7 @@ async function runOutOfDescriptors(): Promise<readonly Observed[]> {
   return JSON.parse(stdout) as readonly Observed[];
 }
 
-describe("programs on fifos, where descriptors run out", () => {
+describe("programs on fifos, when descriptors run out", () => {
   it("are refused with a reason to come back, and leave nothing open", async () => {
     const observed = await runOutOfDescriptors();
     expect(observed.some(({ reasons }) => reasons.includes("OVERLOADED"))).toBe(true);
@@ -79,7 +79,7 @@ describe("the supply of fifos", () => {
       // Says that it was called, and does it.
       const program = `#!/bin/sh\necho called >> '${log}'\nPATH='${SYSTEM_PATH}' exec mkfifo "$@"\n`;
       await writeFile(join(directory, "mkfifo"), program, { mode: 0o755 });
-      const fifos = createFifoSupply({ path: directory });
+      const fifos = new FifoSupply({ path: directory });
       const take = async (): Promise<void> => {
         const { childEnd, stream } = await fifos.take("from_child");
         stream.destroy();
@@ -96,12 +96,24 @@ describe("the supply of fifos", () => {
     }
   });
 
+  it("holds nothing after its disposal, and gives nothing", async () => {
+    const fifos = new FifoSupply();
+    const before = await openDescriptors();
+    const { childEnd, stream } = await fifos.take("from_child");
+    stream.destroy();
+    await childEnd.close();
+    expect(await openDescriptors()).toBeGreaterThan(before);
+    await fifos[Symbol.asyncDispose]();
+    await expect(fifos.take("from_child")).rejects.toMatchObject({ reason: "SHUTTING_DOWN" });
+    expect(await openDescriptors()).toBe(before);
+  });
+
   it.each([
-    ["hold more when a lot comes through it, where there is a helper process", true],
-    ["hold what it holds by itself, where there is none", false],
+    ["hold more when a lot comes through it, if there is a helper process", true],
+    ["hold what it holds by itself, if there is none", false],
   ])("lets a pipe %s", async (_what, hasHelper) => {
     using helper = new HelperProcess();
-    await using fifos = createFifoSupply(hasHelper ? { helper } : {});
+    await using fifos = new FifoSupply(hasHelper ? { helper } : {});
     const { childEnd, stream } = await fifos.take("from_child");
     spawn("/bin/dd", ["if=/dev/zero", "bs=128k", "count=4000"], { stdio: ["ignore", childEnd.fd, "ignore"] });
     await childEnd.close();
@@ -113,3 +125,10 @@ describe("the supply of fifos", () => {
     expect({ bytes, isWide: largest > 64 * 1024 }).toEqual({ bytes: 4000 * 128 * 1024, isWide: hasHelper });
   });
 });
+
+/** How many FIFOs this process has open. */
+async function openDescriptors(): Promise<number> {
+  const names = await readdir("/proc/self/fd");
+  const targets = await Promise.all(names.map((name) => readlink(`/proc/self/fd/${name}`).catch(() => "")));
+  return targets.filter((target) => target.includes("turnbox-fifo-")).length;
+}

@@ -13,7 +13,7 @@ import { readInBlocks } from "./read-blocks.ts";
 
 /** How many are made by one `mkfifo`. */
 const BATCH = 24;
-/** Where fewer are left, the next batch is made while nobody waits for it; so many more are held in store at most. */
+/** When fewer are in store, the next batch is made ahead of its need; so the store holds at most this many more than a batch. */
 const FEW = 12;
 const MKFIFO_DEADLINE_MS = 10_000;
 
@@ -24,68 +24,77 @@ export interface Fifo {
 }
 
 export interface FifoSupplyOptions {
-  /** The PATH that `mkfifo` is looked up in. */
+  /** The PATH that `mkfifo` is looked up in. Default `SYSTEM_PATH`. */
   readonly path?: string;
+  /** Runs `mkfifo` and widens pipes. Without it, `mkfifo` is a child of this process and no pipe is widened. */
   readonly helper?: Helper;
-}
-
-/** Its disposal closes what is in store; what was taken is its taker's. */
-export interface FifoSupply extends AsyncDisposable {
-  /** Throws `OVERLOADED` where the system has no descriptor or process left, and holds nothing then. */
-  take(direction: "to_child" | "from_child"): Promise<Fifo>;
 }
 
 /**
  * Makes real pipes. Node's own are socket pairs, which a program cannot open again by `/dev/stdout` and the like.
  *
- * Fifos are made by name in batches and lose their names at once. Each is held open for both directions, so that opening
+ * FIFOs are made by name in batches and lose their names at once. Each is held open for both directions, so that opening
  * its two ends (by `/proc/self/fd`) cannot block, and neither end shares its flags with the other.
+ *
+ * Disposal closes those in store, and none is taken afterwards. One that was taken belongs to its caller.
  */
-export function createFifoSupply({ path = SYSTEM_PATH, helper }: FifoSupplyOptions = {}): FifoSupply {
-  const ready: FileHandle[] = [];
-  let filling: Promise<void> | undefined;
-  const fill = async (): Promise<void> => {
-    filling ??= makeBatch((names) => runMkfifo(names, { path, helper }))
-      .then((made) => void ready.push(...made))
-      .finally(() => {
-        filling = undefined;
-      });
-    await filling;
-  };
+export class FifoSupply implements AsyncDisposable {
+  readonly #path: string;
+  readonly #helper: Helper | undefined;
+  readonly #ready: FileHandle[] = [];
+  #filling: Promise<void> | undefined;
+  #isClosed = false;
 
-  const next = async (): Promise<FileHandle> => {
+  constructor({ path = SYSTEM_PATH, helper }: FifoSupplyOptions = {}) {
+    this.#path = path;
+    this.#helper = helper;
+  }
+
+  /** Throws `OVERLOADED` if the system has no descriptor or process left, and holds nothing then. */
+  async take(direction: "to_child" | "from_child"): Promise<Fifo> {
+    await using both = await this.#next();
+    const name = `/proc/self/fd/${both.fd}`;
+    const ofChild = direction === "to_child" ? constants.O_RDONLY : constants.O_WRONLY;
+    const childEnd = await open(name, ofChild).catch((cause: unknown) => {
+      throw pipeFailure(cause);
+    });
+    try {
+      return { childEnd, stream: openStream(name, direction, this.#helper) };
+    } catch (cause) {
+      await childEnd.close();
+      throw pipeFailure(cause);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
+    await this.#filling?.catch(() => undefined);
+    await Promise.all(this.#ready.splice(0).map((handle) => handle.close()));
+  }
+
+  async #next(): Promise<FileHandle> {
     for (;;) {
-      const handle = ready.shift();
+      if (this.#isClosed) throw new SandboxError("SHUTTING_DOWN", "no further program gets a pipe");
+      const handle = this.#ready.shift();
       if (handle === undefined) {
-        await fill();
+        await this.#fill();
         continue;
       }
-      // What fails here fails again, and is told, when somebody needs it.
-      if (ready.length < FEW) fill().catch(() => undefined);
+      // A failure here comes again when a caller waits for the batch.
+      if (this.#ready.length < FEW) this.#fill().catch(() => undefined);
       return handle;
     }
-  };
+  }
 
-  return {
-    take: async (direction) => {
-      await using both = await next();
-      const name = `/proc/self/fd/${String(both.fd)}`;
-      const ofChild = direction === "to_child" ? constants.O_RDONLY : constants.O_WRONLY;
-      const childEnd = await open(name, ofChild).catch((cause: unknown) => {
-        throw pipeFailure(cause);
+  /** Makes one batch at a time. */
+  async #fill(): Promise<void> {
+    this.#filling ??= makeBatch((names) => runMkfifo(names, { path: this.#path, helper: this.#helper }))
+      .then((made) => void this.#ready.push(...made))
+      .finally(() => {
+        this.#filling = undefined;
       });
-      try {
-        return { childEnd, stream: openStream(name, direction, helper) };
-      } catch (cause) {
-        await childEnd.close();
-        throw pipeFailure(cause);
-      }
-    },
-    [Symbol.asyncDispose]: async () => {
-      await filling?.catch(() => undefined);
-      await Promise.all(ready.splice(0).map((handle) => handle.close()));
-    },
-  };
+    await this.#filling;
+  }
 }
 
 function openStream(name: string, direction: "to_child" | "from_child", helper: Helper | undefined): Socket {
@@ -144,7 +153,7 @@ async function runMkfifo(
     throw startFailure({ command: "mkfifo" }, cause);
   }
   const exit = once(child, "exit");
-  // Where it does not start, `spawned` says why.
+  // If it does not start, `spawned` throws why.
   exit.catch(() => undefined);
   await spawned(child, { command: "mkfifo" });
   const [exitCode] = (await exit) as [number | null];
@@ -170,8 +179,8 @@ async function openAll(names: readonly string[]): Promise<readonly FileHandle[]>
 const WIDE_BYTES = 256 * 1024;
 
 /**
- * Lets a pipe of this process hold more, so that who writes to it and who reads it wait less for each other. Where that cannot be
- * done, it stays as it is.
+ * Lets a pipe of this process hold more, so that its writer and its reader wait less for each other. If that cannot be done, it
+ * stays as it is.
  */
 function widenPipe(fd: number, helper: Helper | undefined): void {
   // A number that has been given to another file since then leads to one that is no pipe, or to one that can be wide as well.

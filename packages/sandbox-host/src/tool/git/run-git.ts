@@ -1,5 +1,6 @@
 import { absolutePath, environmentOf } from "../../session/environment.ts";
 import type { Session } from "../../session/session.ts";
+import { readProgram } from "../../system/program.ts";
 import type { Parameters } from "../parameters.ts";
 import type { ToolResult } from "../result.ts";
 import type { CommandCall, RunCommand } from "../run-command.ts";
@@ -12,21 +13,11 @@ export type RunGit = (
   call: CommandCall & { readonly parameters: Parameters },
 ) => Promise<ToolResult>;
 
+/** As `git.sh` and every shell say it. */
 const NOT_FOUND = 127;
 const GIT_IS_MISSING = "There is no git in this sandbox. Make sandboxes from template debian, which has it.\n";
 
-/**
- * Names an author and committer if none is configured: neither the environment nor git's configuration is overruled. Ends
- * with `NOT_FOUND` if there is no git.
- */
-const SCRIPT = `command -v git >/dev/null || exit ${NOT_FOUND}
-case $1 in commit | pull)
-  [ -n "$GIT_AUTHOR_NAME" ] || git config user.name >/dev/null || export GIT_AUTHOR_NAME=agent
-  [ -n "$GIT_COMMITTER_NAME" ] || git config user.name >/dev/null || export GIT_COMMITTER_NAME=agent
-  [ -n "$GIT_AUTHOR_EMAIL" ] || git config user.email >/dev/null || export GIT_AUTHOR_EMAIL=agent@turnbox.invalid
-  [ -n "$GIT_COMMITTER_EMAIL" ] || git config user.email >/dev/null || export GIT_COMMITTER_EMAIL=agent@turnbox.invalid
-esac
-exec git -c safe.directory='*' -c color.ui=false --no-pager "$@"`;
+const SCRIPT = readProgram("git.sh");
 
 /** Keeps git from waiting for input at a terminal. */
 export const GIT_ENVIRONMENT: Readonly<Record<string, string>> = {

@@ -36,14 +36,13 @@ describe("a process that the sentry starts", () => {
   let bench: Workbench;
   let runtime: Runtime;
   let container: ContainerSpec;
-  const open = (): Runtime =>
-    createGvisorRuntime({
-      runner,
-      helper,
-      prepareRoot: bench.prepareRoot,
-      stateDirectory: bench.stateDirectory,
-      waitingShells: 0,
-    });
+  const opened: Runtime[] = [];
+  const open = (): Runtime => {
+    const { prepareRoot, stateDirectory } = bench;
+    const made = createGvisorRuntime({ runner, helper, prepareRoot, stateDirectory, waitingShells: 0 });
+    opened.push(made);
+    return made;
+  };
   const clients = async (): Promise<number> =>
     (await findRunscClients(createLayout(bench.stateDirectory), container.id)).length;
   const execDirectory = (): string => join(bench.stateDirectory, "containers", container.id, "exec");
@@ -57,6 +56,7 @@ describe("a process that the sentry starts", () => {
   }, TEST_MS);
   afterAll(async () => {
     await runtime.stop(container.id, call);
+    for (const one of opened) await one.close(call);
     await runner[Symbol.asyncDispose]();
     helper[Symbol.dispose]();
     await bench[Symbol.asyncDispose]();
@@ -87,6 +87,7 @@ describe("a process that the sentry starts", () => {
     await using plainRunner = new HostCommandRunner();
     const plain = createGvisorRuntime({ runner: plainRunner, prepareRoot, stateDirectory });
     const byRunsc = await run(plain, container.id, argv);
+    await plain.close(call);
     const tell = (output: Buffer): string => output.toString().replaceAll(/TURNBOX_EXEC=.*/g, "");
     expect(tell(bySentry.stdout)).toBe(tell(byRunsc.stdout));
     expect(bySentry.stdout.toString()).toContain("CapEff:\t00000000000005fb");
