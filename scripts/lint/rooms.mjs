@@ -40,7 +40,6 @@ export const ROOMS = {
       ["storage", "runtime", "network"],
       ["share", "network-policy"],
       ["system"],
-      ["async"],
     ],
     beside: "above",
     adapters: { storage: inFolder, runtime: inFolderBut("execution"), network: inFolder },
@@ -48,7 +47,7 @@ export const ROOMS = {
   },
   orchestrator: {
     uses: ["rpc", "core", "protocol"],
-    rows: [["rpc", "metrics"], ["fleet"], ["host", "provisioner", "store"], ["control"], ["async"]],
+    rows: [["rpc", "metrics"], ["fleet"], ["host", "provisioner", "store"], ["control"]],
     beside: "above",
     adapters: { provisioner: inFolder, store: inFolder, control: inFolder, host: all },
     edges: (file) => /^rpc\/|^host\//.test(file),

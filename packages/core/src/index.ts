@@ -50,6 +50,8 @@ export { type ParentWatchOptions, parentDeath } from "./process/parent-watch.ts"
 export { identifyProcess, isLiving, type ProcessIdentity } from "./process/process-identity.ts";
 export { Secret } from "./secret/secret.ts";
 export { editDistance } from "./text/edit-distance.ts";
+export { escapeText } from "./text/escape-text.ts";
+export { GlobError, type GlobPattern, parseGlob } from "./text/glob-pattern.ts";
 export { authorize, authorizeMethod, type MethodFacts, type RequestSubject } from "./token/authorize.ts";
 export { parseBearer } from "./token/bearer.ts";
 export { parseClaims, type TokenClaims } from "./token/claims.ts";

@@ -4,12 +4,12 @@ import {
   createTokenVerifier,
   loadOrCreateHomeToken,
   loadOrCreateSigningKeys,
+  runEvery,
   SandboxError,
 } from "@turnbox/core";
 import { createMetrics } from "@turnbox/rpc/metrics";
 import { NO_TRACING } from "@turnbox/rpc/trace";
-import { Background } from "./async/background.ts";
-import { runEvery } from "./async/run-every.ts";
+import { Background } from "./background.ts";
 import { openProvisioner, openStore } from "./compose-backends.ts";
 import { composeFleet } from "./compose-fleet.ts";
 import { composeServer } from "./compose-server.ts";
@@ -105,13 +105,13 @@ function startBackground({ clock, log }: OrchestratorOptions, parts: BackgroundP
     }),
   );
   background.run(({ signal }) =>
-    runEvery({
+    runEvery((round) => store.expireIdempotent(clock.nowMs(), round), {
       clock,
-      log,
       signal,
-      what: "expire idempotency keys",
       intervalMs: EXPIRE_INTERVAL_MS,
-      work: (round) => store.expireIdempotent(clock.nowMs(), round),
+      onFailure: (failure) => {
+        log.error({ err: SandboxError.from(failure) }, "idempotency keys could not be expired");
+      },
     }),
   );
 }

@@ -1,6 +1,5 @@
-import { type Clock, type Log, SandboxError } from "@turnbox/core";
-import type { Background } from "./async/background.ts";
-import { runEvery } from "./async/run-every.ts";
+import { type Clock, type Log, runEvery, SandboxError } from "@turnbox/core";
+import type { Background } from "./background.ts";
 import type { Fleet } from "./fleet/fleet.ts";
 
 interface Call {
@@ -93,13 +92,13 @@ export class RunningOrchestrator implements Orchestrator {
     await hosts.launch(call);
     await this.#untilAnswered(call);
     background.run(({ signal }) =>
-      runEvery({
+      runEvery((round) => hosts.keep(round), {
         clock,
-        log,
         signal,
-        what: "keep the local hosts",
         intervalMs: KEEP_INTERVAL_MS,
-        work: (round) => hosts.keep(round),
+        onFailure: (failure) => {
+          log.error({ err: SandboxError.from(failure) }, "the local hosts could not be kept");
+        },
       }),
     );
   }

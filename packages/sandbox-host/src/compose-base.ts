@@ -1,9 +1,8 @@
 import { rm } from "node:fs/promises";
 import { totalmem } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "@turnbox/core";
+import { raceTime, systemClock } from "@turnbox/core";
 import type { Assembly } from "./assembly.ts";
-import { atMost } from "./async/at-most.ts";
 import { type Backends, composeBackends, logBackends } from "./compose-backends.ts";
 import { logMembarrier } from "./health/log-membarrier.ts";
 import type { HostOptions } from "./compose-options.ts";
@@ -87,7 +86,7 @@ function ownBackends(
   });
   assembly.defer("runtime", async (ending) => {
     if (ending === "abandoned") return;
-    await atMost(clock, SETTLE_MS, runtime.close({ signal: AbortSignal.timeout(SETTLE_MS) }));
+    await raceTime(runtime.close({ signal: AbortSignal.timeout(SETTLE_MS) }), { clock, atMostMs: SETTLE_MS });
   });
   assembly.use("network", network);
   assembly.use("file workers", workers);

@@ -1,5 +1,5 @@
+import { raceTime } from "@turnbox/core";
 import type { Assembly } from "./assembly.ts";
-import { atMost } from "./async/at-most.ts";
 import { type BaseParts, SETTLE_MS } from "./compose-base.ts";
 import type { RecoveryParts } from "./compose-recovery.ts";
 import type { SessionParts } from "./compose-sessions.ts";
@@ -28,7 +28,7 @@ export async function composeLifecycle(
   const maker = new Maker({ ...parts, space, destroySession });
   const warm = startWarmPool({ ...parts, maker, left: parts.ready, bootId: boot.bootId }, call);
   assembly.defer("warm sessions", async (ending) => {
-    if (ending === "stopped") await atMost(clock, SETTLE_MS, warm[Symbol.asyncDispose]());
+    if (ending === "stopped") await raceTime(warm[Symbol.asyncDispose](), { clock, atMostMs: SETTLE_MS });
     else await warm.abandon();
   });
   const pauseSession = createPauseSession(parts);

@@ -1,5 +1,5 @@
+import { raceTime } from "@turnbox/core";
 import type { Assembly } from "./assembly.ts";
-import { atMost } from "./async/at-most.ts";
 import { type BaseParts, SETTLE_MS } from "./compose-base.ts";
 import type { SessionParts } from "./compose-sessions.ts";
 import type { HostOptions } from "./compose-options.ts";
@@ -39,7 +39,7 @@ export async function composeRecovery(
   });
   assembly.defer("recovery", async (ending) => {
     serveNow();
-    if (ending === "failed") await atMost(clock, SETTLE_MS, recovered);
+    if (ending === "failed") await raceTime(recovered, { clock, atMostMs: SETTLE_MS });
   });
   await building;
   await replaceLostContainers(parts, await records.call("listLostHeads", null), call);

@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { totalmem } from "node:os";
+import { raceTime } from "@turnbox/core";
 import type { Assembly } from "./assembly.ts";
-import { atMost } from "./async/at-most.ts";
 import { type BaseParts, SETTLE_MS } from "./compose-base.ts";
 import { createContainers } from "./container/container.ts";
 import { createRecentMounts } from "./container/recent-mounts.ts";
@@ -89,7 +89,10 @@ function ownOperations(
   assembly.defer("operations", async (ending) => {
     if (ending !== "stopped") return;
     const idle = Promise.all(registry.all().map(({ serial }) => serial.idle()));
-    if ((await atMost(clock, SETTLE_MS, idle)) === "ended") stop.operations = "ended";
-    await atMost(clock, SETTLE_MS, Promise.all(registry.all().map((session) => containers.settled(session))));
+    if ((await raceTime(idle, { clock, atMostMs: SETTLE_MS })) === "ended") stop.operations = "ended";
+    await raceTime(Promise.all(registry.all().map((session) => containers.settled(session))), {
+      clock,
+      atMostMs: SETTLE_MS,
+    });
   });
 }

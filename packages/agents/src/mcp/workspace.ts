@@ -1,5 +1,5 @@
 import { type Clock, type Sandbox, SandboxError } from "@turnbox/client";
-import { invalidArgument, untilAborted } from "@turnbox/client/internal";
+import { invalidArgument, raceSignal } from "@turnbox/client/internal";
 
 /** Whether the workspace ends the sandbox with itself. */
 export type Ownership = "own" | "borrowed";
@@ -80,7 +80,7 @@ class SandboxWorkspace implements Workspace {
       this.#opening = undefined;
       throw thrown;
     });
-    return await untilAborted(this.#opening, signal);
+    return await raceSignal(this.#opening, signal);
   }
 
   members(): readonly Member[] {

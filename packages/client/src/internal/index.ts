@@ -8,12 +8,15 @@ export {
   createChildCommandRunner,
   createDeadline,
   errnoOf,
+  GlobError,
   hasErrno,
   invalidArgument,
   parseBearer,
   parseDurationMs,
+  parseGlob,
   parseSessionId,
   parseVariables,
+  raceSignal,
   randomToken,
   readIfThere,
   systemClock,
@@ -44,7 +47,6 @@ export {
   tokenPath,
 } from "../home.ts";
 export { nearestWords } from "../nearest-words.ts";
-export { untilAborted } from "../sandbox/link/until-aborted.ts";
 export { ambiguous, isFullId, matchSandbox, sessionPart } from "../sandbox/sandbox-reference.ts";
 export { createCollector } from "../sandbox/stream/collector.ts";
 export { newestUndo } from "../sandbox/turn/newest-undo.ts";

@@ -28,6 +28,24 @@ describe("runEvery", () => {
     expect(clock.sleeping).toBe(0);
   });
 
+  it("waits for the first round if that is wanted", async () => {
+    const clock = createManualClock();
+    const over = new AbortController();
+    let rounds = 0;
+    const work = (): Promise<void> => {
+      rounds += 1;
+      return Promise.resolve();
+    };
+    const options = { clock, intervalMs: 1000, signal: over.signal, onFailure: () => undefined };
+    const loop = runEvery(work, { ...options, firstRound: "after_interval" });
+    await clock.advance(999);
+    expect(rounds).toBe(0);
+    await clock.advance(1);
+    expect(rounds).toBe(1);
+    over.abort();
+    await loop;
+  });
+
   it("ends with the round that is under way, whose failure is not reported then", async () => {
     const clock = createManualClock();
     const over = new AbortController();

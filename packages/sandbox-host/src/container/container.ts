@@ -1,6 +1,5 @@
-import { type Clock, randomToken, SandboxError } from "@turnbox/core";
+import { type Clock, raceSignal, randomToken, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
-import { untilAborted } from "../async/until-aborted.ts";
 import { DENY_ALL, needsNetwork } from "../network-policy/policy.ts";
 import type { Network } from "../network/network.ts";
 import type { Runtime } from "../runtime/runtime.ts";
@@ -95,7 +94,7 @@ class SessionContainers implements Containers {
   async ensure(session: Session, call: Call): Promise<string> {
     const known = this.#running.get(session);
     if (known !== undefined && known === session.row.container) return known;
-    return await untilAborted(this.#ensuring.get(session) ?? this.#beginEnsuring(session), call.signal);
+    return await raceSignal(this.#ensuring.get(session) ?? this.#beginEnsuring(session), call.signal);
   }
 
   async boot(session: Session, at: BootRequest, call: Call): Promise<void> {

@@ -1,5 +1,4 @@
-import { type Call, SandboxError } from "@turnbox/core";
-import { untilAborted } from "../async/until-aborted.ts";
+import { type Call, raceSignal, SandboxError } from "@turnbox/core";
 import { ADMISSION } from "../record/fleet-records.ts";
 import type { Records } from "../record/records.ts";
 import { staleEpoch } from "./fence.ts";
@@ -41,7 +40,7 @@ export async function createCordon({ records }: { readonly records: Records }): 
       const highest = await records.call("keepAdmission", { admission: wanted.state, epoch: wanted.epoch });
       if (highest !== wanted.epoch) throw staleEpoch(wanted.epoch, highest);
       state = wanted.state;
-      if (state === "closed") await untilAborted(Promise.all(underWay), signal);
+      if (state === "closed") await raceSignal(Promise.all(underWay), signal);
     },
   };
 }

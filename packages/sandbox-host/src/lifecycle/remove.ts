@@ -1,7 +1,5 @@
-import { type Clock, hasReason, SandboxError } from "@turnbox/core";
+import { type Clock, hasReason, raceTime, SandboxError, Semaphore } from "@turnbox/core";
 import type { Logger } from "pino";
-import { atMost } from "../async/at-most.ts";
-import { Semaphore } from "../async/semaphore.ts";
 import type { Containers } from "../container/container.ts";
 import type { Records } from "../record/records.ts";
 import type { Runtime } from "../runtime/runtime.ts";
@@ -83,7 +81,7 @@ export class Removals implements AsyncDisposable {
     this.#stop.abort();
     // What does not end by then is taken up at the next start.
     const done = Promise.all([...this.#removals.values()].map((removal) => removal.done));
-    await atMost(this.#parts.clock, STOP_MS, done);
+    await raceTime(done, { clock: this.#parts.clock, atMostMs: STOP_MS });
   }
 
   async #work(session: Session): Promise<void> {
@@ -116,12 +114,8 @@ export class Removals implements AsyncDisposable {
     const { signal } = this.#stop;
     // After the operations under way, which end soon: the session's lifetime has been aborted.
     await session.serial.run(async () => {
-      const release = await this.#removing.acquire(signal);
-      try {
-        await this.#removeAll(session, { signal: AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_TIMEOUT_MS)]) });
-      } finally {
-        release();
-      }
+      using _permit = await this.#removing.acquire(signal);
+      await this.#removeAll(session, { signal: AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_TIMEOUT_MS)]) });
     });
     await this.#parts.husks.collect({ signal });
   }

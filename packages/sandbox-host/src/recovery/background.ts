@@ -1,6 +1,5 @@
-import type { Clock } from "@turnbox/core";
+import { type Clock, mapConcurrent, runEvery } from "@turnbox/core";
 import type { Logger } from "pino";
-import { inParallel } from "../async/in-parallel.ts";
 import type { Containers } from "../container/container.ts";
 import type { Health } from "../health/health.ts";
 import type { Expiry } from "../lifecycle/expire.ts";
@@ -75,23 +74,29 @@ export function startBackground(deps: Deps): AsyncDisposable {
 }
 
 async function expire({ expiry, clock, log }: Deps, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await expiry.sweep({ signal }).catch((err: unknown) => {
+  await runEvery((round) => expiry.sweep(round), {
+    clock,
+    intervalMs: EXPIRE_EVERY_MS,
+    signal,
+    onFailure: (err) => {
       log.error({ err }, "timeouts of sessions not checked");
-    });
-    await clock.sleep(EXPIRE_EVERY_MS, { signal }).catch(() => undefined);
-  }
+    },
+  });
 }
 
 /** Removals collect husks as they free them; this finds those that a crash or a busy dataset left. */
 async function collectHusks(
-  { husks, clock }: Deps,
+  { husks, clock, log }: Deps,
   { intervalMs, signal }: { readonly intervalMs: number; readonly signal: AbortSignal },
 ): Promise<void> {
-  while (!signal.aborted) {
-    await husks.collect({ signal });
-    await clock.sleep(intervalMs, { signal }).catch(() => undefined);
-  }
+  await runEvery((round) => husks.collect(round), {
+    clock,
+    intervalMs,
+    signal,
+    onFailure: (err) => {
+      log.error({ err }, "husks not collected");
+    },
+  });
 }
 
 async function forget(deps: Deps, signal: AbortSignal): Promise<void> {
@@ -102,21 +107,25 @@ async function forget(deps: Deps, signal: AbortSignal): Promise<void> {
     await deps.results.tend();
     await deps.receiptBounds.tend();
   };
-  while (!signal.aborted) {
-    await drop().catch((err: unknown) => {
+  await runEvery(drop, {
+    clock,
+    intervalMs: FORGET_EVERY_MS,
+    signal,
+    onFailure: (err) => {
       log.error({ err }, "old results not dropped");
-    });
-    await clock.sleep(FORGET_EVERY_MS, { signal }).catch(() => undefined);
-  }
+    },
+  });
 }
 
 async function sweepOutputs({ outputs, clock, log }: Deps, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await outputs.sweep().catch((err: unknown) => {
+  await runEvery(() => outputs.sweep(), {
+    clock,
+    intervalMs: SWEEP_EVERY_MS,
+    signal,
+    onFailure: (err) => {
       log.error({ err }, "old outputs not dropped");
-    });
-    await clock.sleep(SWEEP_EVERY_MS, { signal }).catch(() => undefined);
-  }
+    },
+  });
 }
 
 /**
@@ -124,7 +133,7 @@ async function sweepOutputs({ outputs, clock, log }: Deps, signal: AbortSignal):
  * as after a reboot, is replaced when it is needed and not before.
  */
 async function thaw({ registry, runtime, containers, log }: Deps, signal: AbortSignal): Promise<void> {
-  await inParallel(registry.all(), LANES, async (session) => {
+  await mapConcurrent(registry.all(), LANES, async (session) => {
     const { phase, container, id: sessionId } = session.row;
     if (signal.aborted || phase.kind !== "active" || container === null) return;
     try {

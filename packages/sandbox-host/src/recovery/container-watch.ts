@@ -1,6 +1,5 @@
-import { type Clock, SandboxError } from "@turnbox/core";
+import { type Clock, mapConcurrent, runEvery, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
-import { inParallel } from "../async/in-parallel.ts";
 import type { Containers } from "../container/container.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Registry } from "../session/registry.ts";
@@ -27,15 +26,17 @@ export async function watchContainers(
   options: { readonly intervalMs: number; readonly signal: AbortSignal },
 ): Promise<void> {
   const { clock, log } = deps;
-  const isOver = (): boolean => options.signal.aborted;
-  while (!isOver()) {
-    await clock.sleep(options.intervalMs, { signal: options.signal }).catch(() => undefined);
-    if (isOver()) return;
-    const call = { signal: AbortSignal.any([options.signal, AbortSignal.timeout(LOOK_TIMEOUT_MS)]) };
-    await look(deps, call).catch((thrown: unknown) => {
-      if (!isOver()) log.error({ err: SandboxError.from(thrown) }, "dead sandbox not removed");
-    });
-  }
+  const round = async ({ signal }: { readonly signal: AbortSignal }): Promise<void> => {
+    await look(deps, { signal: AbortSignal.any([signal, AbortSignal.timeout(LOOK_TIMEOUT_MS)]) });
+  };
+  await runEvery(round, {
+    ...options,
+    clock,
+    firstRound: "after_interval",
+    onFailure: (failure) => {
+      log.error({ err: SandboxError.from(failure) }, "dead sandbox not removed");
+    },
+  });
 }
 
 async function look(
@@ -50,11 +51,14 @@ async function look(
   );
   if (sessions.size === 0) return;
   const dead = await runtime.findDead([...sessions.keys()], call);
-  await inParallel(dead, LANES, async (id) => {
+  const lose = async (id: string): Promise<void> => {
     const session = sessions.get(id);
     // It may have been replaced while this looked.
     if (session === undefined || containers.resident(session) !== id) return;
     log.warn({ sessionId: session.row.id, container: id }, "sandbox died");
     await containers.lose(session, id, call);
-  });
+  };
+  // A failure with one does not keep the others.
+  const ends = await mapConcurrent(dead, LANES, async (id) => await Promise.allSettled([lose(id)]));
+  for (const [end] of ends) if (end.status === "rejected") throw end.reason;
 }

@@ -1,4 +1,4 @@
-import type { Clock } from "@turnbox/core";
+import { type Clock, runEvery } from "@turnbox/core";
 import type { Logger } from "pino";
 import { DENY_ALL } from "../network-policy/policy.ts";
 import type { Network } from "../network/network.ts";
@@ -41,15 +41,14 @@ export function watchNetwork(deps: {
     await network.mend({ signal });
     await logDenials({ signal });
   };
-  const watch = async (): Promise<void> => {
-    while (!signal.aborted) {
-      await look().catch((err: unknown) => {
-        if (!signal.aborted) log.error({ err }, "network of sandboxes not checked");
-      });
-      await clock.sleep(MEND_EVERY_MS, { signal }).catch(() => undefined);
-    }
-  };
-  const watching = watch();
+  const watching = runEvery(look, {
+    clock,
+    intervalMs: MEND_EVERY_MS,
+    signal,
+    onFailure: (err) => {
+      log.error({ err }, "network of sandboxes not checked");
+    },
+  });
   return {
     [Symbol.asyncDispose]: async () => {
       stop.abort();

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
+import { mapConcurrent } from "@turnbox/core";
 import type { Logger } from "pino";
-import { inParallel } from "../async/in-parallel.ts";
 import type { Containers } from "../container/container.ts";
 import type { Records } from "../record/records.ts";
 import type { Runtime } from "../runtime/runtime.ts";
@@ -41,7 +41,7 @@ export async function surviveReboot(
   if (known !== null && known !== cleanStop) {
     const sessions = registry.all().filter(({ row }) => row.phase.kind !== "destroying");
     log.warn({ sessions: sessions.length }, "machine booted without a clean stop of the service");
-    await inParallel(sessions, LANES, (session) => loseFiles(deps, session, call));
+    await mapConcurrent(sessions, LANES, (session) => loseFiles(deps, session, call));
   }
   await records.call("keepFact", { name: BOOT_ID, value: bootId });
 }

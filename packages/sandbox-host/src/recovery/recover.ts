@@ -1,6 +1,5 @@
-import { type Clock, hasReason } from "@turnbox/core";
+import { type Clock, hasReason, mapConcurrent } from "@turnbox/core";
 import type { Logger } from "pino";
-import { inParallel } from "../async/in-parallel.ts";
 import type { Removals } from "../lifecycle/remove.ts";
 import type { Records } from "../record/records.ts";
 import type { IntentRow } from "../record/row.ts";
@@ -157,7 +156,7 @@ async function finish(
     },
   );
   for (const session of registry.all()) if (session.row.phase.kind === "destroying") deps.removals.remove(session);
-  await inParallel(returning, LANES, async ({ session, begin }) => {
+  await mapConcurrent(returning, LANES, async ({ session, begin }) => {
     await attempt(begin, (err) => {
       log.error({ err, sessionId: session.row.id }, "session not brought back");
     });
@@ -185,7 +184,7 @@ async function compareWithStorage(
   await deps.composed;
   const present = await deps.storage.presence(call);
   const found = new Map(present.map((one) => [one.token, one]));
-  await inParallel(sessions, LANES, async (session) => {
+  await mapConcurrent(sessions, LANES, async (session) => {
     const compare = (): Promise<void> => compareSession(deps, { session, startedMs, found }, call);
     await attempt(
       () => session.serial.run(compare),
@@ -207,7 +206,7 @@ async function endUnowned({ records, runtime, registry, log }: Deps, call: Call)
     ...intents.map((intent) => (intent.kind === "rollback" ? intent.container : null)),
   ]);
   const unowned = present.filter((id) => !owned.has(id));
-  await inParallel(unowned, LANES, (container) =>
+  await mapConcurrent(unowned, LANES, (container) =>
     attempt(
       () => runtime.stop(container, call),
       (err) => {

@@ -1,4 +1,4 @@
-import { type Clock, SandboxError } from "@turnbox/core";
+import { type Clock, runEvery, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
 import type { Containers } from "../container/container.ts";
 import type { Health } from "../health/health.ts";
@@ -66,23 +66,24 @@ export async function watchStorage(
   options: { readonly intervalMs: number; readonly signal: AbortSignal },
 ): Promise<void> {
   const { records, storage, clock, log } = deps;
-  const isOver = (): boolean => options.signal.aborted;
-  while (!isOver()) {
-    await clock.sleep(options.intervalMs, { signal: options.signal }).catch(() => undefined);
-    if (isOver()) return;
-    const call = { signal: AbortSignal.any([options.signal, AbortSignal.timeout(HEAL_TIMEOUT_MS)]) };
-    try {
-      const status = await storage.status(call);
-      deps.health.noteStorage(status);
-      if (status.state !== "unavailable") continue;
-      log.warn({ detail: status.detail }, "storage does not serve, opening it again");
-      const onRemounted = (heads: readonly HeadRef[]): Promise<void> => records.call("noteLostHeads", heads);
-      const { remounted } = await storage.open({ ...call, onRemounted });
-      await deps.warm.release();
-      await replaceLostContainers(deps, remounted, call);
-      log.info({ remounted: remounted.length }, "storage serves again");
-    } catch (thrown) {
-      log.error({ err: SandboxError.from(thrown) }, "storage not opened again");
-    }
-  }
+  const round = async ({ signal }: { readonly signal: AbortSignal }): Promise<void> => {
+    const call = { signal: AbortSignal.any([signal, AbortSignal.timeout(HEAL_TIMEOUT_MS)]) };
+    const status = await storage.status(call);
+    deps.health.noteStorage(status);
+    if (status.state !== "unavailable") return;
+    log.warn({ detail: status.detail }, "storage does not serve, opening it again");
+    const onRemounted = (heads: readonly HeadRef[]): Promise<void> => records.call("noteLostHeads", heads);
+    const { remounted } = await storage.open({ ...call, onRemounted });
+    await deps.warm.release();
+    await replaceLostContainers(deps, remounted, call);
+    log.info({ remounted: remounted.length }, "storage serves again");
+  };
+  await runEvery(round, {
+    ...options,
+    clock,
+    firstRound: "after_interval",
+    onFailure: (failure) => {
+      log.error({ err: SandboxError.from(failure) }, "storage not opened again");
+    },
+  });
 }

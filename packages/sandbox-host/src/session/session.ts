@@ -1,5 +1,4 @@
-import { SandboxError } from "@turnbox/core";
-import { createSerial, type Serial } from "../async/serial.ts";
+import { Mutex, SandboxError } from "@turnbox/core";
 import type { SessionCommit } from "../record/operation.ts";
 import type { Records } from "../record/records.ts";
 import type { IntentRow, SessionRow } from "../record/row.ts";
@@ -16,7 +15,7 @@ export interface Session {
   readonly row: SessionRow;
   readonly head: HeadRef;
   /** The order of operations that change the session; tool calls do not wait in it. */
-  readonly serial: Serial;
+  readonly serial: Mutex;
   readonly gate: Gate;
   readonly dirtyFlag: DirtyFlag;
   /** Aborts when the session is destroyed; all work for the session ends with it. */
@@ -45,7 +44,7 @@ export function createSession(
   { records, events }: { readonly records: Records; readonly events: SessionObserver },
 ): Session {
   let row = first;
-  const commits = createSerial();
+  const commits = new Mutex();
   let interrupt = new AbortController();
   const session: Session = {
     get interrupt() {
@@ -63,7 +62,7 @@ export function createSession(
     get head() {
       return { token: row.token, generation: row.headGeneration };
     },
-    serial: createSerial(),
+    serial: new Mutex(),
     gate: createGate(),
     dirtyFlag: new DirtyFlag(() => row),
     lifetime: new AbortController(),

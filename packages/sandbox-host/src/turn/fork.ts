@@ -1,5 +1,4 @@
-import { invalidArgument, newSessionId, parseSessionId, SandboxError, type SessionId } from "@turnbox/core";
-import { inParallel } from "../async/in-parallel.ts";
+import { invalidArgument, mapConcurrent, newSessionId, parseSessionId, SandboxError, type SessionId } from "@turnbox/core";
 import type { Cordon } from "../cordon/cordon.ts";
 import type { Made } from "../lifecycle/create.ts";
 import type { Blueprint, Maker } from "../lifecycle/make.ts";
@@ -116,7 +115,7 @@ async function fork(parts: Parts, session: Session, { request, ids, receiptOf }:
   const origin = given ?? (await sealNow(parts.sealing, session, call));
   await crashPoint("fork.snapshot_taken");
   const outcomes = new Map<SessionId, Outcome>();
-  await inParallel(ids, CONCURRENCY, async (id) => {
+  await mapConcurrent(ids, CONCURRENCY, async (id) => {
     const blueprint = blueprintOf(session.row, origin, { ...request, id }, ceilings);
     outcomes.set(id, await makeChild(parts, { blueprint, reserved }, call));
   });

@@ -1,6 +1,5 @@
-import { hasReason, SandboxError } from "@turnbox/core";
+import { hasReason, mapConcurrent, SandboxError } from "@turnbox/core";
 import type { Logger } from "pino";
-import { inParallel } from "../async/in-parallel.ts";
 import type { Containers } from "../container/container.ts";
 import { prewarmSpec } from "../container/prewarm-spec.ts";
 import type { Records } from "../record/records.ts";
@@ -114,7 +113,7 @@ export function createRollbackSession(deps: Deps): RollbackSession {
               await deps.crashPoint("rollback.booted");
             };
             // The first asks the storage first: what takes long begins at once.
-            await inParallel([make, () => sealOld(deps, made, call)], 2, (part) => part());
+            await mapConcurrent([make, () => sealOld(deps, made, call)], 2, (part) => part());
             await session.commit(
               (row) => ({
                 ...row,

@@ -1,6 +1,5 @@
-import type { Clock } from "@turnbox/core";
+import { type Clock, mapConcurrent } from "@turnbox/core";
 import type { Logger } from "pino";
-import { inParallel } from "../async/in-parallel.ts";
 import type { Blueprint } from "../lifecycle/make.ts";
 import type { SessionRow } from "../record/row.ts";
 import type { BaseRef, Storage } from "../storage/storage.ts";
@@ -175,10 +174,10 @@ export class WarmPool implements AsyncDisposable {
     };
     const { left } = this.#options;
     const { kept = [], surplus = [] } = Object.groupBy(left, (member) => (isSurplus(member) ? "surplus" : "kept"));
-    await inParallel(kept, LANES, async (member) => {
+    await mapConcurrent(kept, LANES, async (member) => {
       if (!this.#isOver()) await this.#takeUp(member, begun);
     });
-    await inParallel(surplus, LANES, (member) => this.#ready.drop(member));
+    await mapConcurrent(surplus, LANES, (member) => this.#ready.drop(member));
   }
 
   async #takeUp(member: WarmMember, begun: number): Promise<void> {

@@ -1,5 +1,5 @@
 import { SandboxError } from "@turnbox/client";
-import { untilAborted } from "@turnbox/client/internal";
+import { raceSignal } from "@turnbox/client/internal";
 import { notActive } from "../environment-error.ts";
 import type { EnvironmentState } from "../execution-environment.ts";
 
@@ -95,7 +95,7 @@ class OneSessionLife implements SessionLife {
     const end = this.#end;
     end.catch(() => undefined);
     try {
-      await (call.signal === undefined ? end : untilAborted(end, call.signal));
+      await raceSignal(end, call.signal);
     } catch (thrown) {
       throw SandboxError.from(thrown);
     }

@@ -1,5 +1,5 @@
 import { type Clock, SandboxError } from "@turnbox/client";
-import { createDeadline, untilAborted } from "@turnbox/client/internal";
+import { createDeadline, raceSignal } from "@turnbox/client/internal";
 import { STOP_GRACE_MS } from "./launcher.ts";
 
 /** SIGTERM, and SIGKILL where the program is not gone after the grace. The caller's signal ends the waiting alone. */
@@ -10,7 +10,7 @@ export async function stopGently(
   const stopping = (async () => {
     await program.kill("SIGTERM");
     using grace = createDeadline({ clock, ms: STOP_GRACE_MS });
-    const isGone = await untilAborted(program.done, grace.signal).then(
+    const isGone = await raceSignal(program.done, grace.signal).then(
       () => true,
       () => false,
     );
@@ -22,11 +22,11 @@ export async function stopGently(
   else await orAborted(stopping, signal);
 }
 
-/** The same as `untilAborted`, with an abort as a `SandboxError`. */
+/** The same as `raceSignal`, with an abort as a `SandboxError`. */
 export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return await promise;
   try {
-    return await untilAborted(promise, signal);
+    return await raceSignal(promise, signal);
   } catch (thrown) {
     // What goes on without a listener must not end the process when it fails.
     promise.catch(() => undefined);

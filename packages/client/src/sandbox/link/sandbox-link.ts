@@ -1,10 +1,9 @@
-import { type Clock, hasReason, SandboxError } from "@turnbox/core";
+import { type Clock, hasReason, raceSignal, SandboxError } from "@turnbox/core";
 import type { Verb } from "@turnbox/protocol/turnbox/common/v1/access_pb";
 import type { HostClients, TurnboxClients } from "../../client.ts";
 import type { Endpoint } from "../../connection.ts";
 import { DEFAULT_TIMEOUT_MS } from "./default-timeouts.ts";
 import { createPatience, ownEnd, type Repeat } from "./patience.ts";
-import { untilAborted } from "./until-aborted.ts";
 
 /** A sandbox on its host, as one connection with one token reaches it. */
 export interface OpenSandbox extends Disposable {
@@ -98,7 +97,7 @@ class Link implements SandboxLink {
       this.signal.throwIfAborted();
       let route: Route | undefined;
       try {
-        const used = this.#present ?? (await untilAborted(this.#open(), signal));
+        const used = this.#present ?? (await raceSignal(this.#open(), signal));
         route = used;
         return await during(used, () => call(used.sandbox, attempts.progress));
       } catch (thrown) {
@@ -145,7 +144,7 @@ class Link implements SandboxLink {
   /** If the server is away too, the connection that there is stays: the host may come back at its old address. */
   async #renew(broken: Route, { error, signal }: Failure): Promise<void> {
     if (this.#present !== broken) return;
-    await untilAborted(this.#open(), signal).catch((thrown: unknown) => {
+    await raceSignal(this.#open(), signal).catch((thrown: unknown) => {
       if (signal.aborted) throw ownEnd(signal, error);
       if (!isAway(thrown)) throw SandboxError.from(thrown);
     });

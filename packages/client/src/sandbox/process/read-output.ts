@@ -1,8 +1,7 @@
-import { SandboxError } from "@turnbox/core";
+import { raceSignal, SandboxError } from "@turnbox/core";
 import type { CallOptions } from "../call.ts";
 import type { HostCalls } from "../host-call.ts";
 import { DEFAULT_TIMEOUT_MS } from "../link/default-timeouts.ts";
-import { untilAborted } from "../link/until-aborted.ts";
 import { toNumber } from "../wire/number.ts";
 import type { ProcessInfo, ProcessOutput } from "./sandbox-processes.ts";
 import { toProcessInfo } from "./to-process-info.ts";
@@ -32,7 +31,7 @@ export async function readOutput(
       progress();
       at = offset + BigInt(data.length);
       if (data.length > 0 || droppedBytes > 0n)
-        await untilAborted(onOutput({ data, offset: toNumber(offset), droppedBytes: toNumber(droppedBytes) }), signal);
+        await raceSignal(onOutput({ data, offset: toNumber(offset), droppedBytes: toNumber(droppedBytes) }), signal);
       if (exited !== undefined) end = toProcessInfo(exited);
     }
     signal.throwIfAborted();

@@ -1,4 +1,4 @@
-import { untilAborted } from "../link/until-aborted.ts";
+import { raceSignal } from "@turnbox/core";
 import { createChannel } from "./channel.ts";
 
 /**
@@ -14,7 +14,7 @@ export function pull<T>(
       const leaving = new AbortController();
       const signal = outer === undefined ? leaving.signal : AbortSignal.any([outer, leaving.signal]);
       const channel = createChannel<T>(() => Promise.resolve());
-      const ending = run((value) => untilAborted(channel.send(value), signal), { signal }).then(
+      const ending = run((value) => raceSignal(channel.send(value), signal), { signal }).then(
         () => {
           channel.end();
         },

@@ -1,5 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { hasReason, SandboxError } from "@turnbox/core";
+import { hasReason, raceSignal, SandboxError } from "@turnbox/core";
 import {
   type ExecuteToolRequestSchema,
   type ExecuteToolResponse,
@@ -10,7 +10,6 @@ import type { CallOptions } from "../call.ts";
 import type { HostCallContext, HostCalls } from "../host-call.ts";
 import { DEFAULT_TIMEOUT_MS } from "../link/default-timeouts.ts";
 import type { OpenSandbox } from "../link/sandbox-link.ts";
-import { untilAborted } from "../link/until-aborted.ts";
 import { toNumber } from "../wire/number.ts";
 import type { OutputChunk } from "./tool-call.ts";
 
@@ -106,7 +105,7 @@ async function takeEvents(
       return event.value;
     }
     const chunk = event.case === "progress" ? nextChunk(event.value, seen) : undefined;
-    if (chunk !== undefined) await untilAborted(call.onChunk(chunk), context.signal);
+    if (chunk !== undefined) await raceSignal(call.onChunk(chunk), context.signal);
   }
   context.signal.throwIfAborted();
   throw new SandboxError("HOST_UNREACHABLE", "the stream ended without a result", {

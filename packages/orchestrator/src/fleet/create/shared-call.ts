@@ -1,5 +1,4 @@
-import { SandboxError } from "@turnbox/core";
-import { whileWanted } from "../../async/while-wanted.ts";
+import { raceSignal, SandboxError } from "@turnbox/core";
 
 /** What shared work knows of its callers. */
 export interface Followers {
@@ -34,7 +33,7 @@ export class SharedCall<T> {
   async follow(caller: AbortSignal): Promise<T> {
     this.#followers += 1;
     try {
-      return await whileWanted(this.result, caller);
+      return await raceSignal(this.result, caller);
     } finally {
       this.#followers -= 1;
       if (this.#followers === 0) {

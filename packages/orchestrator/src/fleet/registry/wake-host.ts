@@ -1,5 +1,4 @@
-import { type Clock, createDeadline, type Log, SandboxError } from "@turnbox/core";
-import { whileWanted } from "../../async/while-wanted.ts";
+import { type Clock, createDeadline, type Log, raceSignal, SandboxError } from "@turnbox/core";
 import type { Provisioner } from "../../provisioner/provisioner.ts";
 import type { InstanceRow, Store } from "../../store/store.ts";
 import type { HostConnection } from "../../control/host-connection.ts";
@@ -57,7 +56,7 @@ class HostWaker {
       this.#waking.set(instanceId, waking);
     }
     const waking = this.#waking.get(instanceId);
-    if (waking !== undefined) await whileWanted(waking, call.signal);
+    if (waking !== undefined) await raceSignal(waking, call.signal);
     await awaitHosts([instanceId], call);
     return registry.connection(instanceId);
   }

@@ -4,8 +4,7 @@ import {
   StopInstancesCommand,
   TerminateInstancesCommand,
 } from "@aws-sdk/client-ec2";
-import { invalidArgument, SandboxError } from "@turnbox/core";
-import { whileWanted } from "../../async/while-wanted.ts";
+import { invalidArgument, KeyedMutex, raceSignal, SandboxError } from "@turnbox/core";
 import { checkLaunchSpec, checkMachineQuery } from "../launch-spec.ts";
 import {
   type LaunchSpec,
@@ -19,7 +18,6 @@ import { backoffMs } from "./backoff.ts";
 import { classify, sandboxErrorOf } from "./ec2-error.ts";
 import { Ec2Fleet } from "./ec2-fleet.ts";
 import { type Ec2Options, GRACE_MS, LAUNCH_PATIENCE_MS } from "./ec2-options.ts";
-import { KeyedMutex } from "../../async/keyed-mutex.ts";
 import { type LaunchProgress, launchMachine } from "./launch-machine.ts";
 import { Ec2Cache } from "./ec2-cache.ts";
 
@@ -72,7 +70,7 @@ class Ec2Provisioner implements Provisioner {
       if (this.#launching.get(instanceId) === joined) this.#launching.delete(instanceId);
     };
     joined.then(forget, forget);
-    return await whileWanted(joined, signal);
+    return await raceSignal(joined, signal);
   }
 
   async list(query: Parameters<Provisioner["list"]>[0], call: Call): Promise<readonly Machine[]> {
@@ -80,7 +78,7 @@ class Ec2Provisioner implements Provisioner {
     checkMachineQuery(query);
     const tags = this.#merged(query.tags);
     if (tags === undefined) return [];
-    const { machines, revived } = await whileWanted(this.#fleet.list(tags, call), call.signal);
+    const { machines, revived } = await raceSignal(this.#fleet.list(tags, call), call.signal);
     for (const ec2Id of revived) await this.#endAgain(ec2Id, call);
     return machines
       .filter((machine) => matchesQuery(machine, query))
@@ -89,14 +87,14 @@ class Ec2Provisioner implements Provisioner {
 
   async describe(instanceId: string, call: Call): Promise<Machine> {
     call.signal.throwIfAborted();
-    const machine = await whileWanted(this.#fleet.find(instanceId, call), call.signal);
+    const machine = await raceSignal(this.#fleet.find(instanceId, call), call.signal);
     if (machine === undefined) throw new SandboxError("INSTANCE_NOT_FOUND", `there is no instance ${instanceId}`);
     return machine;
   }
 
   async terminate(instanceId: string, call: Call): Promise<void> {
     call.signal.throwIfAborted();
-    await whileWanted(
+    await raceSignal(
       this.#mutex.run(instanceId, () => this.#terminate(instanceId, call)),
       call.signal,
     );
@@ -112,7 +110,7 @@ class Ec2Provisioner implements Provisioner {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#lifetime.abort(new SandboxError("SHUTTING_DOWN", "the orchestrator is stopping"));
-    await this.#mutex.settled();
+    await this.#mutex.idle();
     this.#options.client.destroy();
   }
 
@@ -196,7 +194,7 @@ class Ec2Provisioner implements Provisioner {
     if (this.capabilities.stopStart === "unsupported") {
       throw new SandboxError("UNIMPLEMENTED", "spot machines cannot be stopped and started");
     }
-    return await whileWanted(
+    return await raceSignal(
       this.#mutex.run(instanceId, () => this.#switchAlone(instanceId, to, call)),
       call.signal,
     );

@@ -1,5 +1,4 @@
-import { type Clock, SandboxError } from "@turnbox/core";
-import { whileWanted } from "../../async/while-wanted.ts";
+import { type Clock, raceSignal, SandboxError } from "@turnbox/core";
 import { checkLaunchSpec, checkMachineQuery } from "../launch-spec.ts";
 import {
   type LaunchSpec,
@@ -93,7 +92,7 @@ export function createFakeProvisioner(options: FakeProvisionerOptions): FakeProv
       const joined = launching.get(spec.instanceId) ?? launch(spec);
       launching.set(spec.instanceId, joined);
       try {
-        return await whileWanted(joined, signal);
+        return await raceSignal(joined, signal);
       } finally {
         launching.delete(spec.instanceId);
       }

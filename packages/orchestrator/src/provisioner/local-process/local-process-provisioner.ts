@@ -1,6 +1,5 @@
 import { join } from "node:path";
-import { type Clock, type Log, SandboxError } from "@turnbox/core";
-import { whileWanted } from "../../async/while-wanted.ts";
+import { type Clock, type Log, raceSignal, SandboxError } from "@turnbox/core";
 import { checkLaunchSpec, checkMachineQuery } from "../launch-spec.ts";
 import { type LaunchSpec, type Machine, type MachineQuery, matchesQuery, type Provisioner } from "../provisioner.ts";
 import { LocalHost } from "./local-host.ts";
@@ -77,13 +76,13 @@ class LocalProcessProvisioner implements Provisioner {
   async terminate(instanceId: string, { signal }: Call): Promise<void> {
     signal.throwIfAborted();
     const host = this.#hosts.get(instanceId);
-    if (host !== undefined) await whileWanted(host.stop("terminated"), signal);
+    if (host !== undefined) await raceSignal(host.stop("terminated"), signal);
   }
 
   async stop(instanceId: string, { signal }: Call): Promise<Machine> {
     signal.throwIfAborted();
     const host = this.#get(instanceId);
-    await whileWanted(host.stop("stopped"), signal);
+    await raceSignal(host.stop("stopped"), signal);
     return host.describe();
   }
 
@@ -132,6 +131,6 @@ class LocalProcessProvisioner implements Provisioner {
 }
 
 async function startOn(host: LocalHost, signal: AbortSignal): Promise<Machine> {
-  await whileWanted(host.start(), signal);
+  await raceSignal(host.start(), signal);
   return host.describe();
 }

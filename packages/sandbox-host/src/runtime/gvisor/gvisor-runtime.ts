@@ -1,7 +1,6 @@
-import { type Clock, type CommandRunner, invalidArgument, systemClock } from "@turnbox/core";
+import { type Clock, type CommandRunner, invalidArgument, KeyedMutex, systemClock } from "@turnbox/core";
 import { type Helper } from "../../system/helper/helper.ts";
 import { FifoSupply } from "../../system/fifo/fifo-supply.ts";
-import { KeyedMutex } from "../../async/keyed-mutex.ts";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
 import { endWaiterInput, tendOutput } from "../execution/waiter.ts";
 import type {

@@ -1,6 +1,6 @@
 import { readdir, rm } from "node:fs/promises";
 import { basename, dirname } from "node:path";
-import type { KeyedMutex } from "../../async/keyed-mutex.ts";
+import type { KeyedMutex } from "@turnbox/core";
 import { removeContainer } from "./container/boot.ts";
 import { type GvisorContext, sandboxOf } from "./context.ts";
 import { removeUnusedSpares } from "./prewarm/spare-sandbox.ts";

@@ -9,12 +9,12 @@ import {
   identifyProcess,
   invalidArgument,
   isLiving,
+  KeyedMutex,
   randomToken,
   type RunningCommand,
   SandboxError,
   systemClock,
 } from "@turnbox/core";
-import { KeyedMutex } from "../../async/keyed-mutex.ts";
 import { createLingeringOutputs } from "../execution/lingering-outputs.ts";
 import { relayOutput } from "../execution/relay-output.ts";
 import { superviseExecution } from "../execution/supervise-execution.ts";

@@ -1,9 +1,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { type Clock, SandboxError, systemClock } from "@turnbox/core";
-import { KeyedMutex } from "../../async/keyed-mutex.ts";
-import { Semaphore } from "../../async/semaphore.ts";
+import { type Clock, KeyedMutex, SandboxError, Semaphore, systemClock } from "@turnbox/core";
 import {
   baseInUse,
   checkBase,
@@ -360,7 +358,10 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         return isDeepStrictEqual(before, after);
       }),
     openView: async (point, call) => {
-      const release = await permits.acquire(call.signal);
+      const permit = await permits.acquire(call.signal);
+      const release = (): void => {
+        permit[Symbol.dispose]();
+      };
       try {
         return await operate("openView", call, () => openView(point, release));
       } catch (thrown) {

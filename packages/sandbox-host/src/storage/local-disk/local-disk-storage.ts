@@ -1,7 +1,6 @@
 import { mkdir, rename, rmdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { type Clock, type CommandRunner, SandboxError, systemClock } from "@turnbox/core";
-import { KeyedMutex } from "../../async/keyed-mutex.ts";
+import { type Clock, type CommandRunner, KeyedMutex, SandboxError, systemClock } from "@turnbox/core";
 import type { JournalDirectory, JournalsSpec } from "../journals.ts";
 import {
   baseInUse,

@@ -1,4 +1,4 @@
-import { Semaphore } from "../../async/semaphore.ts";
+import { Semaphore } from "@turnbox/core";
 import { checkPoint, newViewName, viewSnapshotName } from "../names.ts";
 import type { StorageCall } from "../storage.ts";
 import { type Point, type View, VIEWS_AT_ONCE } from "../views.ts";
@@ -44,14 +44,14 @@ export function createOpenViews({ run, runForSession }: OpenViewsOptions): OpenV
     live,
     open: async (point, call) => {
       checkPoint(point);
-      const release = await permits.acquire(call.signal);
+      const permit = await permits.acquire(call.signal);
       const name = newViewName();
       live.add(name);
       let closing: Promise<void> | undefined;
       const end = (): Promise<void> =>
         (closing ??= close(name, point).finally(() => {
           live.delete(name);
-          release();
+          permit[Symbol.dispose]();
         }));
       try {
         const { token } = point.kind === "head" ? point.head : point.snapshot;

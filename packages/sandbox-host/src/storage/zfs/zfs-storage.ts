@@ -1,5 +1,4 @@
-import { type Clock, type CommandRunner, SandboxError, systemClock } from "@turnbox/core";
-import { KeyedMutex } from "../../async/keyed-mutex.ts";
+import { type Clock, type CommandRunner, KeyedMutex, SandboxError, systemClock } from "@turnbox/core";
 import type { JournalDirectory, JournalsSpec } from "../journals.ts";
 import type { PreparedSeal, Prewarm } from "../prewarm.ts";
 import type {

@@ -1,10 +1,10 @@
 import { readSync } from "node:fs";
+import { parseGlob } from "@turnbox/core";
 import type { OpenFile } from "../../file/open-file.ts";
 import type { Walk } from "../../file/walk.ts";
 import { errnoCode } from "../../file/failure.ts";
 import { toText } from "../../file/path.ts";
 import { isBinary } from "./file-kind.ts";
-import { parseGlob } from "./glob-pattern.ts";
 import { type LineRange, type LineSearch, parseSearch } from "./line-search.ts";
 import { counted, done, type TextOutcome } from "./outcome.ts";
 import { shownPath } from "./shown-path.ts";

@@ -1,6 +1,6 @@
 import { getPriority, setPriority } from "node:os";
 import { runInNewContext } from "node:vm";
-import { escapeText } from "./escape.ts";
+import { escapeText } from "@turnbox/core";
 import { requiredTexts } from "./required-texts.ts";
 
 export interface LineSearch {

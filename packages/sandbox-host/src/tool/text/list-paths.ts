@@ -1,7 +1,7 @@
 import { lstatSync } from "node:fs";
+import { parseGlob } from "@turnbox/core";
 import type { Walk } from "../../file/walk.ts";
 import { toText } from "../../file/path.ts";
-import { parseGlob } from "./glob-pattern.ts";
 import { counted, done, type TextOutcome } from "./outcome.ts";
 import { shortPath, shownPath } from "./shown-path.ts";
 import { orGone, treeOf, type TreeEntry } from "./tree.ts";

@@ -1,6 +1,6 @@
+import { escapeText } from "@turnbox/core";
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
-import { escapeText } from "./escape.ts";
 import { requiredTexts } from "./required-texts.ts";
 
 describe("requiredTexts", () => {

@@ -1,8 +1,8 @@
+import { GlobError } from "@turnbox/core";
 import { FileFailure, toFileFailure } from "../../file/failure.ts";
 import type { Walk } from "../../file/walk.ts";
 import type { Parameters } from "../parameters.ts";
 import { editFile, writeFile } from "./change-file.ts";
-import { GlobError } from "./glob-pattern.ts";
 import { grep } from "./grep.ts";
 import { PatternError } from "./line-search.ts";
 import { glob, listDir } from "./list-paths.ts";

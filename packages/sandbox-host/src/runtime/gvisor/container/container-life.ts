@@ -1,5 +1,4 @@
-import { SandboxError } from "@turnbox/core";
-import type { KeyedMutex } from "../../../async/keyed-mutex.ts";
+import { type KeyedMutex, SandboxError } from "@turnbox/core";
 import { withinStopLimit } from "../../execution/within-stop-limit.ts";
 import { type GvisorContext, liveState, lost, runsc } from "../context.ts";
 import { removeContainer } from "./boot.ts";

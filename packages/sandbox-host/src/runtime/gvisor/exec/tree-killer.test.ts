@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { systemClock } from "@turnbox/core";
-import { createFifoSupply } from "../../../system/fifo/fifo-supply.ts";
+import { FifoSupply } from "../../../system/fifo/fifo-supply.ts";
 import { createScriptedCommandRunner, type ScriptedAnswer } from "@turnbox/core/testing";
 import { createLingeringOutputs } from "../../execution/lingering-outputs.ts";
 import { containerLayout, createLayout } from "../container/layout.ts";
@@ -29,7 +29,7 @@ describe("ending a tree", () => {
     const context = {
       runner,
       helper: undefined,
-      fifos: createFifoSupply(),
+      fifos: new FifoSupply(),
       execs: { way: "runsc" } as const,
       clock: systemClock,
       layout: createLayout(directory),

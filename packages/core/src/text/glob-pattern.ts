@@ -1,4 +1,4 @@
-import { escapeText } from "./escape.ts";
+import { escapeText } from "./escape-text.ts";
 
 /** A pattern of paths: `*` and `?` stay within a name, `**` spans directories, `[a-z]` and `{a,b}` choose. */
 export interface GlobPattern {
@@ -10,11 +10,12 @@ export interface GlobPattern {
 
 const MAX_ALTERNATIVES = 100;
 
-/** Throws a `GlobError` that says what is wrong. */
+/** A pattern that is none; the message says why. */
 export class GlobError extends Error {
   override readonly name = "GlobError";
 }
 
+/** Throws a `GlobError` if it is no pattern. */
 export function parseGlob(pattern: string): GlobPattern {
   const alternatives = expandBraces(pattern).map(parseParts);
   return {
@@ -33,7 +34,7 @@ function parseParts(pattern: string): readonly Part[] {
   return names.map((name) => (name === "**" ? name : parseName(name)));
 }
 
-/** A name that begins with a dot matches only if the pattern begins with one: hidden names are not found by accident. */
+/** A name that begins with a dot matches only if the pattern begins with one. */
 function parseName(name: string): RegExp {
   let source = name.startsWith(".") ? "" : "(?!\\.)";
   for (let at = 0; at < name.length; at += 1) {
