@@ -1,17 +1,9 @@
-// Runs inside the worker thread: only node's own modules and relative imports.
+// Runs inside the worker thread.
 import { closeSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 
-/** Why a database file cannot be used; the store makes a `SandboxError` of it. */
-export class DatabaseRefusal extends Error {
-  override readonly name = "DatabaseRefusal";
-  readonly refusal: "future" | "torn" | "foreign";
-
-  constructor(refusal: "future" | "torn" | "foreign", message: string) {
-    super(message);
-    this.refusal = refusal;
-  }
-}
+/** The name of the error that a file of a later version is refused with, by which it is known outside of the thread. */
+export const LATER_STORE = "LaterStore";
 
 /** Marks the file as ours: the letters "tbfl". */
 const APPLICATION_ID = 0x7462666c;
@@ -93,16 +85,17 @@ function prepare(database: DatabaseSync): void {
   const application = readPragma(database, "application_id");
   const objects = Number(database.prepare("SELECT count(*) AS n FROM sqlite_schema").get()?.["n"] ?? 0);
   if (application !== APPLICATION_ID && (objects > 0 || version > 0)) {
-    throw new DatabaseRefusal("foreign", "the file is a database of another program");
+    throw new Error("the file is a database of another program");
   }
   if (version > MIGRATIONS.length) {
-    throw new DatabaseRefusal(
-      "future",
-      `the file has version ${String(version)}; this program knows versions up to ${String(MIGRATIONS.length)}`,
+    const refusal = new Error(
+      `the file has version ${version}; this program knows versions up to ${MIGRATIONS.length}`,
     );
+    refusal.name = LATER_STORE;
+    throw refusal;
   }
   const check = database.prepare("PRAGMA quick_check(1)").get()?.["quick_check"];
-  if (check !== "ok") throw new DatabaseRefusal("torn", `the file is damaged: ${String(check)}`);
+  if (check !== "ok") throw new Error(`the file is damaged: ${String(check)}`);
   database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;");
   migrate(database, version);
 }
@@ -127,5 +120,5 @@ function refusalOf(cause: unknown): unknown {
   if (!(cause instanceof Error) || !("errcode" in cause)) return cause;
   const code = Number(cause.errcode) & 0xff;
   if (code !== SQLITE_CORRUPT && code !== SQLITE_NOTADB) return cause;
-  return new DatabaseRefusal("torn", `the file is damaged: ${cause.message}`);
+  return new Error(`the file is damaged: ${cause.message}`);
 }

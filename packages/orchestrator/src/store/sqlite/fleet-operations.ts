@@ -1,15 +1,13 @@
-// Runs inside the worker thread: only node's own modules and relative imports.
+// Runs inside the worker thread.
 import type { DatabaseSync } from "node:sqlite";
 import { decidePut } from "../instance-put.ts";
 import { giveUpLease, grantLease, isStale, type LeaseState } from "../lease.ts";
 import type { Demand, InstanceRow, Lease, LeaseRequest } from "../store.ts";
 import { toInstance, toLease } from "../rows.ts";
-import { createTransaction } from "./transaction.ts";
 
-/** The lease, the demand and the instances. Time comes with each request; a fenced write may answer `stale`. */
+/** The lease, the demand and the instances. Time comes with each request; a fenced write may return `stale`. */
 export function createFleetOperations(database: DatabaseSync) {
   const sql = (text: string) => database.prepare(text);
-  const transaction = createTransaction(database);
   const readLease = sql("SELECT * FROM lease");
   const writeLease = sql("UPDATE lease SET epoch = ?, holder = ?, ttl_ms = ?, expires_at_ms = ?");
   const putDemand = sql("INSERT OR REPLACE INTO demands (holder, waiting_creates, expires_at_ms) VALUES (?, ?, ?)");
@@ -44,42 +42,35 @@ export function createFleetOperations(database: DatabaseSync) {
   };
 
   return {
-    acquireLease: (request: LeaseRequest, nowMs: number): Lease | undefined =>
-      transaction(() => {
-        const granted = grantLease(lease(), request, nowMs);
-        if (granted === undefined) return undefined;
-        keepLease(granted);
-        return { holder: request.holder, epoch: granted.epoch };
-      }),
+    acquireLease: (request: LeaseRequest, nowMs: number): Lease | undefined => {
+      const granted = grantLease(lease(), request, nowMs);
+      if (granted === undefined) return undefined;
+      keepLease(granted);
+      return { holder: request.holder, epoch: granted.epoch };
+    },
     releaseLease: (given: Lease): void => {
-      transaction(() => {
-        keepLease(giveUpLease(lease(), given));
-      });
+      keepLease(giveUpLease(lease(), given));
     },
     putDemand: (demand: Demand, nowMs: number): void => {
-      transaction(() => {
-        expireDemands.run(nowMs);
-        putDemand.run(demand.holder, demand.waitingCreates, nowMs + demand.ttlMs);
-      });
+      expireDemands.run(nowMs);
+      putDemand.run(demand.holder, demand.waitingCreates, nowMs + demand.ttlMs);
     },
     waitingCreates: (nowMs: number): number => Number(sumDemands.get(nowMs)?.["total"]),
 
-    putInstance: (row: InstanceRow, epoch: number | undefined): "put" | "changed" | "stale" =>
-      transaction(() => {
-        if (isStale(epoch, lease())) return "stale";
-        const stored = instanceById.get(row.instanceId);
-        const next = decidePut(stored === undefined ? undefined : toInstance(stored), row);
-        if (typeof next === "string") return next;
-        keepInstance(next);
-        return "put";
-      }),
+    putInstance: (row: InstanceRow, epoch: number | undefined): "put" | "changed" | "stale" => {
+      if (isStale(epoch, lease())) return "stale";
+      const stored = instanceById.get(row.instanceId);
+      const next = decidePut(stored === undefined ? undefined : toInstance(stored), row);
+      if (typeof next === "string") return next;
+      keepInstance(next);
+      return "put";
+    },
     listInstances: (): readonly InstanceRow[] => listInstances.all().map(toInstance),
-    deleteInstance: (instanceId: string, epoch: number | undefined): "deleted" | "stale" =>
-      transaction(() => {
-        if (isStale(epoch, lease())) return "stale";
-        deleteInstance.run(instanceId);
-        deleteItsSandboxes.run(instanceId);
-        return "deleted";
-      }),
+    deleteInstance: (instanceId: string, epoch: number | undefined): "deleted" | "stale" => {
+      if (isStale(epoch, lease())) return "stale";
+      deleteInstance.run(instanceId);
+      deleteItsSandboxes.run(instanceId);
+      return "deleted";
+    },
   };
 }

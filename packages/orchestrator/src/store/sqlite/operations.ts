@@ -1,4 +1,4 @@
-// Runs inside the worker thread: only node's own modules and relative imports.
+// Runs inside the worker thread.
 import type { DatabaseSync } from "node:sqlite";
 import type {
   CreateBegin,
@@ -15,20 +15,18 @@ import type {
 import { createFleetOperations } from "./fleet-operations.ts";
 import { Keys } from "./keys.ts";
 import { Sandboxes } from "./sandboxes.ts";
-import { createTransaction, unflushed } from "./transaction.ts";
 
-/** The store's operations in SQL, each one transaction. `retentionMs` is how long an idempotency key is kept. */
+/** The store's operations in SQL. Each is run as one transaction by its caller. `retentionMs` is how long an idempotency key is kept. */
 export function createOperations(database: DatabaseSync, retentionMs: number) {
   const keys = new Keys(database, retentionMs);
   const sandboxes = new Sandboxes(database);
   const tables = { keys, sandboxes };
-  const transaction = createTransaction(database);
   return {
     ...createFleetOperations(database),
-    beginCreate: (begin: CreateBegin) => transaction(() => beginCreate(tables, begin)),
+    beginCreate: (begin: CreateBegin) => beginCreate(tables, begin),
     placeSandbox: (placed: SandboxPlacing) => sandboxes.placeSandbox(placed),
-    finishCreate: (finish: CreateFinish) => unflushed(database, () => transaction(() => finishCreate(tables, finish))),
-    withdrawSandbox: (withdrawn: SandboxWithdrawal) => transaction(() => withdraw(tables, withdrawn)),
+    finishCreate: (finish: CreateFinish) => finishCreate(tables, finish),
+    withdrawSandbox: (withdrawn: SandboxWithdrawal) => withdraw(tables, withdrawn),
     getSandbox: (sessionId: string) => sandboxes.get(sessionId),
     findSandboxes: (query: SandboxNameQuery) => sandboxes.find(query),
     getSandboxes: (sessionIds: readonly string[]) => sandboxes.getAll(sessionIds),
@@ -36,7 +34,7 @@ export function createOperations(database: DatabaseSync, retentionMs: number) {
     deleteSandbox: (sessionId: string) => {
       sandboxes.delete(sessionId);
     },
-    beginIdempotent: (begin: IdempotencyBegin) => transaction(() => keys.begin(begin)),
+    beginIdempotent: (begin: IdempotencyBegin) => keys.begin(begin),
     finishIdempotent: (finish: IdempotencyFinish, result: string) => keys.finish(finish, result),
     abandonIdempotent: (ref: IdempotencyRef) => {
       keys.drop(ref);

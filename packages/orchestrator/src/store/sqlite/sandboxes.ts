@@ -1,4 +1,4 @@
-// Runs inside the worker thread: only node's own modules and relative imports.
+// Runs inside the worker thread.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type Row, toSandbox } from "../rows.ts";
 import type { SandboxNameQuery, SandboxPlacing, SandboxQuery, SandboxRow } from "../store.ts";

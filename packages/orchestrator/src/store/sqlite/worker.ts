@@ -1,45 +1,30 @@
-// The thread that owns the database. Only node's own modules and relative imports.
-import { parentPort, workerData } from "node:worker_threads";
-import { DatabaseRefusal, openDatabase } from "./database.ts";
-import type { WorkerMessage, WorkerRequest, WorkerSettings } from "./messages.ts";
+import { serveDatabase, type ServedDatabase } from "@turnbox/core/sqlite";
+import { openDatabase } from "./database.ts";
 import { createOperations } from "./operations.ts";
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+// The thread that owns the store.
 
-function serve(): void {
-  const port = parentPort;
-  if (port === null) throw new Error("the store's worker runs only as a worker thread");
-  const settings = workerData as WorkerSettings;
-  const send = (message: WorkerMessage): void => {
-    port.postMessage(message);
+/**
+ * These write nothing, or something that the machine may lose when it goes down: what finishes a create is found again by a later call
+ * under its key. Everything else is flushed to the disk.
+ */
+const UNFLUSHED: ReadonlySet<string> = new Set([
+  "finishCreate",
+  "waitingCreates",
+  "listInstances",
+  "getSandbox",
+  "findSandboxes",
+  "getSandboxes",
+  "listSandboxes",
+]);
+
+serveDatabase(({ path, retentionMs }: { readonly path: string; readonly retentionMs: number }): ServedDatabase => {
+  const db = openDatabase(path);
+  // The input of each operation is checked by the types at the other end of the port.
+  const operations: Readonly<Record<string, (...args: never[]) => unknown>> = createOperations(db, retentionMs);
+  return {
+    db,
+    run: (name, input) => operations[name]?.(...(input as never[])),
+    durability: (name) => (UNFLUSHED.has(name) ? "normal" : "full"),
   };
-
-  let database: ReturnType<typeof openDatabase>;
-  try {
-    database = openDatabase(settings.path);
-  } catch (error) {
-    const refusal = error instanceof DatabaseRefusal ? error.refusal : "failed";
-    send({ kind: "refused", refusal, message: messageOf(error) });
-    port.close();
-    return;
-  }
-
-  const operations = createOperations(database, settings.retentionMs);
-  port.on("message", ({ id, operation, args }: WorkerRequest) => {
-    try {
-      if (operation === "close") {
-        database.close();
-        send({ kind: "answer", id, result: undefined });
-        port.close();
-        return;
-      }
-      const run = operations[operation] as (...values: readonly unknown[]) => unknown;
-      send({ kind: "answer", id, result: run(...args) });
-    } catch (error) {
-      send({ kind: "failure", id, message: messageOf(error) });
-    }
-  });
-  send({ kind: "opened" });
-}
-
-serve();
+});
