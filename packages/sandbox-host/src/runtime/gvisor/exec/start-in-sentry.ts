@@ -1,4 +1,4 @@
-import { createDeadline } from "@turnbox/core";
+import { createDeadline, raceSignal } from "@turnbox/core";
 import { type Helper, HelperRefusal } from "../../../system/helper/helper.ts";
 import { type Stdio } from "@turnbox/core/command";
 import { takeStdio } from "../../../system/fifo/fifo-stdio.ts";
@@ -57,23 +57,16 @@ export async function startInSentry(
 type Answered = { readonly kind: "running"; readonly pid: number } | Exclude<SentryStart, { readonly kind: "running" }>;
 
 async function answered(asked: Promise<string>, patience: AbortSignal): Promise<Answered> {
-  const { promise: over, resolve } = Promise.withResolvers<Answered>();
-  const giveUp = (): void => {
-    resolve({ kind: "abandoned" });
-  };
-  patience.addEventListener("abort", giveUp, { once: true });
-  if (patience.aborted) giveUp();
   const answer = asked.then(
     toStart,
     (thrown: unknown): Answered => ({
       kind: thrown instanceof HelperRefusal ? "not_asked" : "abandoned",
     }),
   );
-  try {
-    return await Promise.race([answer, over]);
-  } finally {
-    patience.removeEventListener("abort", giveUp);
-  }
+  return await raceSignal(answer, patience).catch((thrown: unknown): Answered => {
+    if (!patience.aborted) throw thrown;
+    return { kind: "abandoned" };
+  });
 }
 
 /** A connection that ends without an answer belongs to a sentry that died, or is dying; an answer without a pid is broken. */
