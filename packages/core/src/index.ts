@@ -24,7 +24,13 @@ export type {
 } from "./command/command-runner.ts";
 export { errnoOf, isNeverSent } from "./error/connection-errno.ts";
 export { type Admitted, ERROR_TABLE, isReason, type Reason, type ReasonRow, type Retry } from "./error/reason.ts";
-export { hasReason, invalidArgument, SandboxError, type SandboxErrorOptions } from "./error/sandbox-error.ts";
+export {
+  hasReason,
+  invalidArgument,
+  namingAborts,
+  SandboxError,
+  type SandboxErrorOptions,
+} from "./error/sandbox-error.ts";
 export { newSessionId, parseSessionId, type SessionId } from "./id/session-id.ts";
 export { randomToken } from "./id/token.ts";
 export {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { hasReason, invalidArgument, SandboxError } from "./sandbox-error.ts";
+import { hasReason, invalidArgument, namingAborts, SandboxError } from "./sandbox-error.ts";
 
 describe("SandboxError", () => {
   it("takes code, retry class and remedy from the table", () => {
@@ -64,5 +64,20 @@ describe("invalidArgument", () => {
       message: "quota: must be positive",
       metadata: { field: "quota", rule: "must be positive" },
     });
+  });
+});
+
+describe("namingAborts", () => {
+  it("names the abort and the deadline of a signal, and leaves everything else as it is", async () => {
+    const failing = (failure: unknown): Promise<never> => namingAborts(Promise.reject(failure as Error));
+    expect(await namingAborts(Promise.resolve(1))).toBe(1);
+    await expect(failing(AbortSignal.abort().reason)).rejects.toMatchObject({ reason: "CANCELLED" });
+    await expect(failing(new DOMException("late", "TimeoutError"))).rejects.toMatchObject({
+      reason: "DEADLINE_EXCEEDED",
+    });
+    const other = new Error("broken");
+    await expect(failing(other)).rejects.toBe(other);
+    const ours = new SandboxError("SESSION_DESTROYING", "gone");
+    await expect(failing(ours)).rejects.toBe(ours);
   });
 });

@@ -45,11 +45,25 @@ export class SandboxError extends Error {
   /** The only way from an unknown throw to a `SandboxError`: ours pass, aborts are named, the rest is INTERNAL. */
   static from(thrown: unknown): SandboxError {
     if (thrown instanceof SandboxError) return thrown;
-    // By name, not by class: aborts are DOMExceptions, and those of another realm are no Error of this one.
-    const name = typeof thrown === "object" && thrown !== null && "name" in thrown ? thrown.name : undefined;
+    const name = nameOf(thrown);
     if (name === "TimeoutError") return new SandboxError("DEADLINE_EXCEEDED", "the deadline passed", { cause: thrown });
     if (name === "AbortError") return new SandboxError("CANCELLED", "the call was cancelled", { cause: thrown });
     return new SandboxError("INTERNAL", "an unexpected failure", { cause: thrown });
+  }
+}
+
+/** By name, not by class: aborts are DOMExceptions, and those of another realm are no Error of this one. */
+function nameOf(thrown: unknown): string {
+  return typeof thrown === "object" && thrown !== null && "name" in thrown ? String(thrown.name) : "";
+}
+
+/** The outcome of the work. If it rejects with the abort of a signal, that is named as a `SandboxError`. */
+export async function namingAborts<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (thrown) {
+    const isAbort = ["AbortError", "TimeoutError"].includes(nameOf(thrown));
+    throw isAbort ? SandboxError.from(thrown) : thrown;
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Call, raceSignal, SandboxError } from "@turnbox/core";
+import { type Call, namingAborts, raceSignal, SandboxError } from "@turnbox/core";
 
 /** How long a look may take. No single caller ends it, because many may wait for it. */
 const LOOK_MS = 30_000;
@@ -23,12 +23,12 @@ export class SharedLooks<Answer> {
   async ask(key: string, { signal }: Call): Promise<Answer> {
     if (signal.aborted) throw SandboxError.from(signal.reason);
     const running = this.#looks.get(key);
-    if (running === undefined) return await raceSignal(this.#begin(key), signal);
+    if (running === undefined) return await namingAborts(raceSignal(this.#begin(key), signal));
     running.next ??= running.now.then(
       () => this.#begin(key),
       () => this.#begin(key),
     );
-    return await raceSignal(running.next, signal);
+    return await namingAborts(raceSignal(running.next, signal));
   }
 
   #begin(key: string): Promise<Answer> {

@@ -1,7 +1,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { type Clock, KeyedMutex, SandboxError, Semaphore, systemClock } from "@turnbox/core";
+import { type Clock, KeyedMutex, namingAborts, SandboxError, Semaphore, systemClock } from "@turnbox/core";
 import {
   baseInUse,
   checkBase,
@@ -92,16 +92,18 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
 
   /** Every operation: the caller's signal, faults, one at a time. Once begun, it runs to its end. */
   const operate = <T>(operation: StorageOperation, { signal }: StorageCall, work: () => Promise<T>): Promise<T> =>
-    turns.run(
-      "all",
-      () =>
-        faults.around(operation, async () => {
-          if (signal.aborted) throw SandboxError.from(signal.reason);
-          if (state === "closed" && operation !== "open" && operation !== "destroyAll")
-            throw new SandboxError("STORAGE_UNAVAILABLE", "the storage is not open");
-          return await work();
-        }),
-      signal,
+    namingAborts(
+      turns.run(
+        "all",
+        () =>
+          faults.around(operation, async () => {
+            if (signal.aborted) throw SandboxError.from(signal.reason);
+            if (state === "closed" && operation !== "open" && operation !== "destroyAll")
+              throw new SandboxError("STORAGE_UNAVAILABLE", "the storage is not open");
+            return await work();
+          }),
+        signal,
+      ),
     );
   const newDirectory = async (): Promise<string> => {
     const directory = join(options.directory, String(world.nextDirectory++));
@@ -358,7 +360,7 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         return isDeepStrictEqual(before, after);
       }),
     openView: async (point, call) => {
-      const permit = await permits.acquire(call.signal);
+      const permit = await namingAborts(permits.acquire(call.signal));
       const release = (): void => {
         permit[Symbol.dispose]();
       };

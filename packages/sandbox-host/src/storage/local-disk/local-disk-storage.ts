@@ -1,6 +1,6 @@
 import { mkdir, rename, rmdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { type Clock, type CommandRunner, KeyedMutex, SandboxError, systemClock } from "@turnbox/core";
+import { type Clock, type CommandRunner, KeyedMutex, namingAborts, SandboxError, systemClock } from "@turnbox/core";
 import type { JournalDirectory, JournalsSpec } from "../journals.ts";
 import {
   baseInUse,
@@ -68,15 +68,17 @@ export class LocalDiskStorage implements Storage {
   }
 
   open({ signal }: StorageCall): ReturnType<Storage["open"]> {
-    return this.#mutex.run(
-      "open",
-      async () => {
-        const root = await prepareRoot(this.#options.root);
-        if (this.#files === undefined) await emptyLeftovers(root, this.#trees, signal);
-        this.#files = new DiskFiles(root, this.#trees);
-        return { remounted: [] };
-      },
-      signal,
+    return namingAborts(
+      this.#mutex.run(
+        "open",
+        async () => {
+          const root = await prepareRoot(this.#options.root);
+          if (this.#files === undefined) await emptyLeftovers(root, this.#trees, signal);
+          this.#files = new DiskFiles(root, this.#trees);
+          return { remounted: [] };
+        },
+        signal,
+      ),
     );
   }
 
@@ -302,13 +304,15 @@ export class LocalDiskStorage implements Storage {
   }
 
   destroyAll({ signal }: StorageCall): Promise<void> {
-    return this.#mutex.run(
-      "open",
-      async () => {
-        this.#files = undefined;
-        await removeRoot(this.#options.root, this.#trees, signal);
-      },
-      signal,
+    return namingAborts(
+      this.#mutex.run(
+        "open",
+        async () => {
+          this.#files = undefined;
+          await removeRoot(this.#options.root, this.#trees, signal);
+        },
+        signal,
+      ),
     );
   }
 
@@ -326,14 +330,16 @@ export class LocalDiskStorage implements Storage {
   }
 
   #runKeyed<T>(key: string, { signal }: StorageCall, work: (files: DiskFiles) => Promise<T>): Promise<T> {
-    return this.#mutex.run(
-      key,
-      async () => {
-        const files = this.#opened();
-        if (signal.aborted) throw SandboxError.from(signal.reason);
-        return await work(files);
-      },
-      signal,
+    return namingAborts(
+      this.#mutex.run(
+        key,
+        async () => {
+          const files = this.#opened();
+          if (signal.aborted) throw SandboxError.from(signal.reason);
+          return await work(files);
+        },
+        signal,
+      ),
     );
   }
 

@@ -1,4 +1,4 @@
-import { Semaphore } from "@turnbox/core";
+import { namingAborts, Semaphore } from "@turnbox/core";
 import { checkPoint, newViewName, viewSnapshotName } from "../names.ts";
 import type { StorageCall } from "../storage.ts";
 import { type Point, type View, VIEWS_AT_ONCE } from "../views.ts";
@@ -44,7 +44,7 @@ export function createOpenViews({ run, runForSession }: OpenViewsOptions): OpenV
     live,
     open: async (point, call) => {
       checkPoint(point);
-      const permit = await permits.acquire(call.signal);
+      const permit = await namingAborts(permits.acquire(call.signal));
       const name = newViewName();
       live.add(name);
       let closing: Promise<void> | undefined;

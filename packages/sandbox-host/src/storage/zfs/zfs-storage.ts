@@ -1,4 +1,4 @@
-import { type Clock, type CommandRunner, KeyedMutex, SandboxError, systemClock } from "@turnbox/core";
+import { type Clock, type CommandRunner, KeyedMutex, namingAborts, SandboxError, systemClock } from "@turnbox/core";
 import type { JournalDirectory, JournalsSpec } from "../journals.ts";
 import type { PreparedSeal, Prewarm } from "../prewarm.ts";
 import type {
@@ -110,18 +110,20 @@ export class ZfsStorage implements Storage {
   }
 
   open({ signal, onRemounted }: Parameters<Storage["open"]>[0]): ReturnType<Storage["open"]> {
-    return this.#mutex.run(
-      "open",
-      async () => {
-        const layout = await prepareHome(this.#options);
-        const { poolSizeBytes } = this.#options;
-        const opening = { tools: this.#tools, layout, poolSizeBytes, gate: this.#gate, liveViews: this.#views.live };
-        const { pool, remounted } = await openPool({ ...opening, onRemounted }, signal);
-        this.#pool = pool;
-        this.#gate.open();
-        return { remounted };
-      },
-      signal,
+    return namingAborts(
+      this.#mutex.run(
+        "open",
+        async () => {
+          const layout = await prepareHome(this.#options);
+          const { poolSizeBytes } = this.#options;
+          const opening = { tools: this.#tools, layout, poolSizeBytes, gate: this.#gate, liveViews: this.#views.live };
+          const { pool, remounted } = await openPool({ ...opening, onRemounted }, signal);
+          this.#pool = pool;
+          this.#gate.open();
+          return { remounted };
+        },
+        signal,
+      ),
     );
   }
 
@@ -244,14 +246,16 @@ export class ZfsStorage implements Storage {
   }
 
   destroyAll({ signal }: StorageCall): Promise<void> {
-    return this.#mutex.run(
-      "open",
-      async () => {
-        await this.#gate.close();
-        this.#pool = undefined;
-        await destroyHome(this.#options, this.#tools, signal);
-      },
-      signal,
+    return namingAborts(
+      this.#mutex.run(
+        "open",
+        async () => {
+          await this.#gate.close();
+          this.#pool = undefined;
+          await destroyHome(this.#options, this.#tools, signal);
+        },
+        signal,
+      ),
     );
   }
 
@@ -286,6 +290,6 @@ export class ZfsStorage implements Storage {
   }
 
   #runKeyed<T>(key: string, call: StorageCall, work: Work<T>): Promise<T> {
-    return this.#run(call, (pool, inner) => this.#mutex.run(key, () => work(pool, inner), inner.signal));
+    return this.#run(call, (pool, inner) => namingAborts(this.#mutex.run(key, () => work(pool, inner), inner.signal)));
   }
 }
