@@ -144,7 +144,7 @@ describe("composeHost", () => {
     const watched = watchParts("removals");
     const workers = { ...backends.workers, [Symbol.asyncDispose]: refuse };
     await expect(start(watched.hook, { workers })).rejects.toThrow("after removals");
-    expect(watched.released.at(-1)).toBe("records");
+    expect(watched.released.at(-1)).toBe(PARTS[0]);
   });
 
   it.each([
