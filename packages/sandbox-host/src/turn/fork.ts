@@ -1,4 +1,11 @@
-import { invalidArgument, mapConcurrent, newSessionId, parseSessionId, SandboxError, type SessionId } from "@turnbox/core";
+import {
+  invalidArgument,
+  mapConcurrent,
+  newSessionId,
+  parseSessionId,
+  SandboxError,
+  type SessionId,
+} from "@turnbox/core";
 import type { Cordon } from "../cordon/cordon.ts";
 import type { Made } from "../lifecycle/create.ts";
 import type { Blueprint, Maker } from "../lifecycle/make.ts";
