@@ -103,6 +103,7 @@ const parallel: Row = {
   unit: "ms",
   server: "cold",
   floor: "16 x runsc exec sh -c 'echo hi' at once",
+  bar: { kind: "at_most_ratio", value: 1.1 },
   measure: async (bench) => {
     const [runsc, { turnbox }] = [await bench.runsc(), bench.server()];
     await using sandbox = await turnbox.create();
