@@ -30,7 +30,10 @@ export async function exchange(
   try {
     // A call whose signal has aborted before is not sent.
     if (!signal.aborted)
-      call.begin(connections.request("POST", url.slice(connections.authority.length), Object.fromEntries(header)), body);
+      call.begin(
+        connections.request("POST", url.slice(connections.authority.length), Object.fromEntries(header)),
+        body,
+      );
     return await call.response;
   } catch (thrown) {
     throw toConnectionError(thrown);
