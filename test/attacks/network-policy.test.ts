@@ -176,7 +176,9 @@ describe("the policy of a sandbox", () => {
     await poll("its way out", () => (outside.packets().includes(`${PUBLIC}:80/tcp`) ? true : undefined), 6_000 * SLACK);
     await host.call("ProcessService/KillProcess", { sessionId: "open", processId, signal: 9 });
     expect(outside.packets().filter((packet) => !packet.startsWith(PUBLIC))).toEqual([]);
-    expect(await readFile(join(host.dataDirectory, "host.log"), "utf8")).toContain("were taken away");
+    expect(await readFile(join(host.dataDirectory, "host.log"), "utf8")).toContain(
+      "the rules of the sandboxes' network were removed",
+    );
   });
 
   it("attack 48: has no sandbox if its rules cannot be put in force, and keeps the old ones if new ones cannot", async () => {

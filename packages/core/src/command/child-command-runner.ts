@@ -90,7 +90,7 @@ class ChildCommandRunner {
   }
 
   async #startOnFifos(spec: CommandSpec, signal: AbortSignal | undefined): Promise<RunningCommand> {
-    await using ends = await this.#takeFifos();
+    using ends = await this.#takeFifos();
     try {
       const child = this.#spawn(spec, [...ends.descriptors]);
       await spawned(child, spec);

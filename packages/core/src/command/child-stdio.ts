@@ -8,7 +8,7 @@ export interface Stdio {
 }
 
 /** The input and the outputs of a child. Disposal closes the child's ends in this process, whose copies the child has by then. */
-export interface ChildStdio extends AsyncDisposable {
+export interface ChildStdio extends Disposable {
   /** What the child is given, in the order of 0, 1, 2. */
   readonly descriptors: readonly number[];
   readonly stdio: Stdio;

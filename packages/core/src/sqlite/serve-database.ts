@@ -1,4 +1,4 @@
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { type Answer, type Request, toFailure } from "./message.ts";
 
@@ -60,11 +60,15 @@ function receiveAll(port: MessagePort): readonly Request[] {
 class Batches {
   readonly #database: ServedDatabase;
   readonly #send: (answer: Answer) => void;
+  readonly #begin: StatementSync;
+  readonly #end: StatementSync;
   #synchronous: Durability | undefined;
 
   constructor(database: ServedDatabase, send: (answer: Answer) => void) {
     this.#database = database;
     this.#send = send;
+    this.#begin = database.db.prepare("BEGIN IMMEDIATE");
+    this.#end = database.db.prepare("COMMIT");
   }
 
   run(batch: readonly Call[]): void {
@@ -73,12 +77,13 @@ class Batches {
   }
 
   #commit(batch: readonly Call[]): readonly Answer[] {
-    const { db } = this.#database;
     try {
       this.#synchronize(batch);
-      db.exec("BEGIN IMMEDIATE");
-      const answers = batch.map((call) => this.#answer(call));
-      db.exec("COMMIT");
+      this.#begin.run();
+      // What a call that is alone throws undoes the transaction as a whole.
+      const answers =
+        batch.length === 1 ? batch.map((call) => this.#run(call)) : batch.map((call) => this.#answer(call));
+      this.#end.run();
       return answers;
     } catch (thrown) {
       this.#undo();
@@ -86,18 +91,22 @@ class Batches {
     }
   }
 
-  #answer({ id, name, input }: Call): Answer {
+  #run({ id, name, input }: Call): Answer {
+    return { kind: "result", id, output: this.#database.run(name, input) };
+  }
+
+  #answer(call: Call): Answer {
     const { db } = this.#database;
     db.exec("SAVEPOINT one");
     try {
-      const output = this.#database.run(name, input);
+      const answer = this.#run(call);
       db.exec("RELEASE one");
-      return { kind: "result", id, output };
+      return answer;
     } catch (thrown) {
       // SQLite itself ends the transaction after some failures, a full disk among them: none of its calls has happened then.
       if (!db.isTransaction) throw thrown;
       db.exec("ROLLBACK TO one; RELEASE one");
-      return { kind: "failed", id, failure: toFailure(thrown) };
+      return { kind: "failed", id: call.id, failure: toFailure(thrown) };
     }
   }
 

@@ -1,6 +1,7 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import type { ConnectionManager } from "./connection-manager.ts";
+import { createUnaryCalls } from "./unary-calls.ts";
 
 export interface Http2TransportOptions {
   /** Around every call, outermost first. */
@@ -10,11 +11,11 @@ export interface Http2TransportOptions {
 }
 
 /**
- * Connect's transport over the connections to one service. Nothing is compressed: most services are on this machine, where
- * compression costs more than it saves, and tool output would wait for it.
+ * Connect's transport over the connections to one service, with unary calls of its own. Nothing is compressed: most services
+ * are on this machine, where compression costs more than it saves, and tool output would wait for it.
  */
 export function createHttp2Transport(connections: ConnectionManager, options: Http2TransportOptions): Transport {
-  return createConnectTransport({
+  const { stream } = createConnectTransport({
     baseUrl: connections.authority,
     httpVersion: "2",
     sessionManager: connections,
@@ -22,6 +23,7 @@ export function createHttp2Transport(connections: ConnectionManager, options: Ht
     readMaxBytes: options.readMaxBytes,
     acceptCompression: [],
   });
+  return { unary: createUnaryCalls(connections, options), stream };
 }
 
 /** A call whose signal has aborted before is not sent. Connect sends it, and resets it afterwards. */

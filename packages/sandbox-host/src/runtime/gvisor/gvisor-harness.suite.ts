@@ -42,7 +42,7 @@ export async function createGvisorHarness({ helper, thrift }: GvisorHarnessOptio
     newContainer: bench.newContainer,
     crash: async (id) => {
       const sandboxId = (await notedSandbox(bench, id)) ?? id;
-      const state = await readStateFile(join(stateDirectory, "runsc"), id, sandboxId);
+      const state = readStateFile(join(stateDirectory, "runsc"), id, sandboxId);
       process.kill(state?.sandboxPid ?? Number.NaN, "SIGKILL");
     },
     leftovers: async (ids) => await leftoversOf(ids, stateDirectory),

@@ -321,7 +321,10 @@ export function gvisorSuite(
   });
 
   describe("opening gVisor", () => {
-    const runner = createChildCommandRunner();
+    const runner = new HostCommandRunner();
+    afterAll(async () => {
+      await runner[Symbol.asyncDispose]();
+    });
 
     it("says that runsc is not installed", async () => {
       await using bench = await createWorkbench();

@@ -63,6 +63,6 @@ function isProbe(id: string): boolean {
 }
 
 async function isHalfMade(context: GvisorContext, id: string): Promise<boolean> {
-  const state = await readStateFile(context.layout.runscRoot, id, await sandboxOf(context, id));
+  const state = readStateFile(context.layout.runscRoot, id, await sandboxOf(context, id));
   return state === undefined || !isBooted(state);
 }

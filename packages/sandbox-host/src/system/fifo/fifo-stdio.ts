@@ -9,7 +9,7 @@ export async function takeStdio(fifos: FifoSupply): Promise<ChildStdio> {
   const [stdin, stdout, stderr] = all;
   if (stdin === undefined || stdout === undefined || stderr === undefined) {
     for (const { stream } of all) stream.destroy();
-    await Promise.all(all.map(({ childEnd }) => childEnd.close()));
+    for (const { childEnd } of all) childEnd[Symbol.dispose]();
     throw taken.find((one) => one.status === "rejected")?.reason;
   }
   return {
@@ -18,8 +18,8 @@ export async function takeStdio(fifos: FifoSupply): Promise<ChildStdio> {
     destroyStreams: () => {
       for (const { stream } of all) stream.destroy();
     },
-    [Symbol.asyncDispose]: async () => {
-      await Promise.all(all.map(({ childEnd }) => childEnd.close()));
+    [Symbol.dispose]: () => {
+      for (const { childEnd } of all) childEnd[Symbol.dispose]();
     },
   };
 }

@@ -83,7 +83,7 @@ describe("the supply of fifos", () => {
       const take = async (): Promise<void> => {
         const { childEnd, stream } = await fifos.take("from_child");
         stream.destroy();
-        await childEnd.close();
+        childEnd[Symbol.dispose]();
       };
       for (let count = 0; count < 12; count += 1) await take();
       expect(await batches()).toBe(1);
@@ -101,7 +101,7 @@ describe("the supply of fifos", () => {
     const before = await openDescriptors();
     const { childEnd, stream } = await fifos.take("from_child");
     stream.destroy();
-    await childEnd.close();
+    childEnd[Symbol.dispose]();
     expect(await openDescriptors()).toBeGreaterThan(before);
     await fifos[Symbol.asyncDispose]();
     await expect(fifos.take("from_child")).rejects.toMatchObject({ reason: "SHUTTING_DOWN" });
@@ -116,7 +116,7 @@ describe("the supply of fifos", () => {
     await using fifos = new FifoSupply(hasHelper ? { helper } : {});
     const { childEnd, stream } = await fifos.take("from_child");
     spawn("/bin/dd", ["if=/dev/zero", "bs=128k", "count=4000"], { stdio: ["ignore", childEnd.fd, "ignore"] });
-    await childEnd.close();
+    childEnd[Symbol.dispose]();
     let [bytes, largest] = [0, 0];
     for await (const chunk of stream as AsyncIterable<Buffer>) {
       bytes += chunk.length;

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, constants, openSync } from "node:fs";
-import { type FileHandle, mkdtemp, open, rmdir, unlink } from "node:fs/promises";
+import { closeSync, constants, existsSync, openSync, rmdirSync, unlinkSync } from "node:fs";
+import { mkdtemp } from "node:fs/promises";
 import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,10 +16,28 @@ const BATCH = 24;
 /** When fewer are in store, the next batch is made ahead of its need; so the store holds at most this many more than a batch. */
 const FEW = 12;
 const MKFIFO_DEADLINE_MS = 10_000;
+/** A filesystem in memory makes and removes names a hundred times faster than one on a disk, and they last a moment. */
+const MEMORY_DIRECTORY = "/dev/shm";
+
+/** A descriptor of a pipe, closed by its disposal. */
+export class PipeEnd implements Disposable {
+  readonly fd: number;
+  #isOpen = true;
+
+  constructor(fd: number) {
+    this.fd = fd;
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    closeSync(this.fd);
+  }
+}
 
 /** One direction: an end that the child is given, and a stream for this process. */
 export interface Fifo {
-  readonly childEnd: FileHandle;
+  readonly childEnd: PipeEnd;
   readonly stream: Socket;
 }
 
@@ -34,14 +52,15 @@ export interface FifoSupplyOptions {
  * Makes real pipes. Node's own are socket pairs, which a program cannot open again by `/dev/stdout` and the like.
  *
  * FIFOs are made by name in batches and lose their names at once. Each is held open for both directions, so that opening
- * its two ends (by `/proc/self/fd`) cannot block, and neither end shares its flags with the other.
+ * its two ends (by `/proc/self/fd`) cannot block, and neither end shares its flags with the other. So all of it is done at
+ * once: a turn through the threads of the I/O pool costs ten times as much, and a command takes nine of them.
  *
  * Disposal closes those in store, and none is taken afterwards. One that was taken belongs to its caller.
  */
 export class FifoSupply implements AsyncDisposable {
   readonly #path: string;
   readonly #helper: Helper | undefined;
-  readonly #ready: FileHandle[] = [];
+  readonly #ready: PipeEnd[] = [];
   #filling: Promise<void> | undefined;
   #isClosed = false;
 
@@ -52,16 +71,16 @@ export class FifoSupply implements AsyncDisposable {
 
   /** Throws `OVERLOADED` if the system has no descriptor or process left, and holds nothing then. */
   async take(direction: "to_child" | "from_child"): Promise<Fifo> {
-    await using both = await this.#next();
+    using both = await this.#next();
     const name = `/proc/self/fd/${both.fd}`;
     const ofChild = direction === "to_child" ? constants.O_RDONLY : constants.O_WRONLY;
-    const childEnd = await open(name, ofChild).catch((cause: unknown) => {
-      throw pipeFailure(cause);
-    });
+    using opened = new DisposableStack();
     try {
-      return { childEnd, stream: openStream(name, direction, this.#helper) };
+      const childEnd = opened.use(new PipeEnd(openSync(name, ofChild)));
+      const stream = openStream(name, direction, this.#helper);
+      opened.move();
+      return { childEnd, stream };
     } catch (cause) {
-      await childEnd.close();
       throw pipeFailure(cause);
     }
   }
@@ -69,20 +88,20 @@ export class FifoSupply implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     await this.#filling?.catch(() => undefined);
-    await Promise.all(this.#ready.splice(0).map((handle) => handle.close()));
+    for (const end of this.#ready.splice(0)) end[Symbol.dispose]();
   }
 
-  async #next(): Promise<FileHandle> {
+  async #next(): Promise<PipeEnd> {
     for (;;) {
       if (this.#isClosed) throw new SandboxError("SHUTTING_DOWN", "no further program gets a pipe");
-      const handle = this.#ready.shift();
-      if (handle === undefined) {
+      const end = this.#ready.shift();
+      if (end === undefined) {
         await this.#fill();
         continue;
       }
       // A failure here comes again when a caller waits for the batch.
       if (this.#ready.length < FEW) this.#fill().catch(() => undefined);
-      return handle;
+      return end;
     }
   }
 
@@ -114,24 +133,33 @@ function openStream(name: string, direction: "to_child" | "from_child", helper: 
   }
 }
 
-async function makeBatch(make: (names: readonly string[]) => Promise<void>): Promise<readonly FileHandle[]> {
-  const directory = await mkdtemp(join(tmpdir(), "turnbox-fifo-")).catch((cause: unknown) => {
+async function makeBatch(make: (names: readonly string[]) => Promise<void>): Promise<readonly PipeEnd[]> {
+  const parent = existsSync(MEMORY_DIRECTORY) ? MEMORY_DIRECTORY : tmpdir();
+  const directory = await mkdtemp(join(parent, "turnbox-fifo-")).catch((cause: unknown) => {
     throw pipeFailure(cause);
   });
   const names = Array.from({ length: BATCH }, (_, index) => join(directory, String(index)));
   try {
     await make(names);
-    return await openAll(names);
+    return openAll(names);
   } finally {
-    await removeNames(directory, names);
+    removeNames(directory, names);
   }
 }
 
 /** Name by name: listing the directory takes a descriptor, which may be the one that is missing. */
-async function removeNames(directory: string, names: readonly string[]): Promise<void> {
-  await Promise.allSettled(names.map((name) => unlink(name)));
-  // What is left behind is an empty directory, and no reason to lose the pipes.
-  await rmdir(directory).catch(() => undefined);
+function removeNames(directory: string, names: readonly string[]): void {
+  // What is left behind are names in a directory, and no reason to lose the pipes.
+  for (const name of names) attempt(() => unlinkSync(name));
+  attempt(() => rmdirSync(directory));
+}
+
+function attempt(work: () => void): void {
+  try {
+    work();
+  } catch {
+    // Nothing depends on it.
+  }
 }
 
 async function runMkfifo(
@@ -166,13 +194,15 @@ function pipeFailure(cause: unknown): SandboxError {
 }
 
 /** All of them or, with those closed again that could be opened, the failure. */
-async function openAll(names: readonly string[]): Promise<readonly FileHandle[]> {
-  const opened = await Promise.allSettled(names.map((name) => open(name, constants.O_RDWR | constants.O_NONBLOCK)));
-  const handles = opened.filter((one) => one.status === "fulfilled").map(({ value }) => value);
-  const failed = opened.find((one) => one.status === "rejected");
-  if (failed === undefined) return handles;
-  await Promise.all(handles.map((handle) => handle.close()));
-  throw pipeFailure(failed.reason);
+function openAll(names: readonly string[]): readonly PipeEnd[] {
+  using opened = new DisposableStack();
+  try {
+    const ends = names.map((name) => opened.use(new PipeEnd(openSync(name, constants.O_RDWR | constants.O_NONBLOCK))));
+    opened.move();
+    return ends;
+  } catch (cause) {
+    throw pipeFailure(cause);
+  }
 }
 
 /** Four times what a pipe holds by itself; with more nothing is faster. */

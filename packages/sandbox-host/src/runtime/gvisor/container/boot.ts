@@ -117,7 +117,7 @@ async function endSpawnedClients(context: GvisorContext, id: string): Promise<vo
 /** A boot that outlives the service that asked for it must not come to its end after its container was removed. */
 async function endBoot(context: GvisorContext, id: string, bundleDirectory: string): Promise<void> {
   const { layout, clock } = context;
-  const state = await readStateFile(layout.runscRoot, id, await sandboxOf(context, id));
+  const state = readStateFile(layout.runscRoot, id, await sandboxOf(context, id));
   if ((state !== undefined && isBooted(state)) || (await kindOf(bundleDirectory)) === "missing") return;
   const clients = await findRunscClients(layout, id);
   await endRunscClients(

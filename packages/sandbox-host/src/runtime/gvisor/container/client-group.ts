@@ -66,7 +66,7 @@ export async function removeClientGroup(context: GvisorContext, id: string): Pro
   while ((await group.remove()) === "busy" && clock.monotonicMs() < untilMs + PATIENCE_MS) {
     const isLate = clock.monotonicMs() > untilMs;
     for (const pid of await group.pids())
-      if ((isLate || (await commandOf(pid)) === "sleep") && (await isLiveMember(pid, path))) kill(pid);
+      if ((isLate || (await commandOf(pid)) === "sleep") && isLiveMember(pid, path)) kill(pid);
     await clock.sleep(POLL_MS);
   }
 }

@@ -24,9 +24,11 @@ export async function callSentry({ socketPath, method, arg }: SentryCall, signal
   };
   signal.addEventListener("abort", onAbort, { once: true });
   const text = new JsonText();
+  let isAnswered = false;
   line.on("data", (piece: Buffer) => {
     try {
       if (!text.add(piece)) return;
+      isAnswered = true;
       const answer = readAnswer(text.text());
       if (answer?.kind === "result") resolve(answer.result);
       else reject(new SentryRefusal(answer?.why ?? "the answer cannot be read"));
@@ -39,7 +41,7 @@ export async function callSentry({ socketPath, method, arg }: SentryCall, signal
     reject(new SentryGone("the sentry cannot be reached", { cause }));
   });
   line.once("close", () => {
-    reject(new SentryGone("the sentry went away"));
+    if (!isAnswered) reject(new SentryGone("the sentry went away"));
   });
   line.write(JSON.stringify({ method: `containerManager.${method}`, arg }));
   try {

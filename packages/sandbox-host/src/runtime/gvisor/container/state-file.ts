@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** What runsc wrote down about a container. It is a claim: that a process of this pid lives, and is ours, must be checked. */
@@ -55,13 +55,10 @@ export function parseStateFile(text: string): ContainerState | undefined {
   };
 }
 
-export async function readStateFile(
-  runscRoot: string,
-  id: string,
-  sandboxId = id,
-): Promise<ContainerState | undefined> {
+/** It is small, on this machine's disk and on the way of every call, so it is read at once. */
+export function readStateFile(runscRoot: string, id: string, sandboxId = id): ContainerState | undefined {
   try {
-    return parseStateFile(await readFile(stateFilePath(runscRoot, id, sandboxId), "utf8"));
+    return parseStateFile(readFileSync(stateFilePath(runscRoot, id, sandboxId), "utf8"));
   } catch {
     return undefined;
   }

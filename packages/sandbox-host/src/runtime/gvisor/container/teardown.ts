@@ -37,7 +37,7 @@ export async function tearDown(request: TeardownRequest): Promise<void> {
     if ((await killAll(request, SECOND_TRY_MS)) === "busy") throw cannotBeEnded(request.id);
   }
   const { runscRoot, id, sandboxId } = request;
-  const state = await readStateFile(runscRoot, id, sandboxId);
+  const state = readStateFile(runscRoot, id, sandboxId);
   // A boot that was cut off leaves a socket without a state that names it.
   for (const path of [state?.controlSocketPath, controlSocketPath(runscRoot, sandboxId)]) {
     if (path !== undefined) await rm(path, { force: true });
@@ -71,12 +71,9 @@ async function killAll(request: TeardownRequest, patienceMs: number): Promise<"g
 
 /** The pids of the state file count only as far as they are members; the rest is whatever the cgroup lists. */
 async function members({ runscRoot, id, sandboxId, cgroup, cgroupPath }: TeardownRequest): Promise<readonly number[]> {
-  const state = await readStateFile(runscRoot, id, sandboxId);
+  const state = readStateFile(runscRoot, id, sandboxId);
   const candidates = new Set([...(await cgroup.pids()), state?.sandboxPid ?? 0, state?.goferPid ?? 0]);
-  const alive = await Promise.all(
-    [...candidates].map(async (pid) => ((await isLiveMember(pid, cgroupPath)) ? [pid] : [])),
-  );
-  return alive.flat();
+  return [...candidates].filter((pid) => isLiveMember(pid, cgroupPath));
 }
 
 function kill(pid: number): void {

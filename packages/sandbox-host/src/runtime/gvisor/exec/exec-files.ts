@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Layout } from "../container/layout.ts";
@@ -50,8 +50,10 @@ export function readPid(pidPath: string): number {
   }
 }
 
-export function writePid({ pidPath }: ExecFiles, pid: number): void {
-  writeFileSync(pidPath, String(pid), { mode: 0o600 });
+/** Makes the process file of a start into its pid file: one file less to make and to remove. */
+export function writePid({ processPath, pidPath }: ExecFiles, pid: number): void {
+  writeFileSync(processPath, String(pid), { mode: 0o600 });
+  renameSync(processPath, pidPath);
 }
 
 export function markWork({ pidPath, idlePath }: ExecFiles, work: "some" | "none"): void {
@@ -61,5 +63,10 @@ export function markWork({ pidPath, idlePath }: ExecFiles, work: "some" | "none"
 
 export function removeExecFiles({ processPath, pidPath, idlePath }: ExecFiles): void {
   // A process that has run has one; a look costs a fraction of a removal without effect.
-  for (const path of [processPath, pidPath, idlePath]) if (existsSync(path)) rmSync(path, { force: true });
+  for (const path of [processPath, pidPath, idlePath]) removeFile(path);
+}
+
+/** One that is not there is removed. */
+export function removeFile(path: string): void {
+  if (existsSync(path)) unlinkSync(path);
 }

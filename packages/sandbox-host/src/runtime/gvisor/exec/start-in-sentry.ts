@@ -40,7 +40,7 @@ export async function startInSentry(
 ): Promise<SentryStart> {
   const message = executeRequest(request.id, request.process);
   if (Buffer.byteLength(message) > MAX_MESSAGE_BYTES) return { kind: "not_asked" };
-  await using ends = await takeStdio(fifos);
+  using ends = await takeStdio(fifos);
   const files = ends.descriptors.map((descriptor, index) => ({
     path: `/proc/${String(process.pid)}/fd/${String(descriptor)}`,
     mode: index === 0 ? ("r" as const) : ("w" as const),

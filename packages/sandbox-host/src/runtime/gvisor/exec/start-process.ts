@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { type CommandExit, invalidArgument, randomToken, type RunningCommand, SandboxError } from "@turnbox/core";
 import { type Stdio } from "@turnbox/core/command";
@@ -6,7 +6,7 @@ import { type OutputRelay, relayOutput } from "../../execution/relay-output.ts";
 import type { SupervisedCommand } from "../../execution/supervise-execution.ts";
 import type { ExecSpec } from "../../runtime.ts";
 import { type GvisorContext, liveState, lost, runsc } from "../context.ts";
-import { type ExecFiles, execFiles, markWork, readPid, removeExecFiles, writePid } from "./exec-files.ts";
+import { type ExecFiles, execFiles, markWork, readPid, removeExecFiles, removeFile, writePid } from "./exec-files.ts";
 import { createProcessSpec } from "../container/oci-spec.ts";
 import { classifyStartFailure } from "../runsc-command.ts";
 import { followProcess } from "./sentry-process.ts";
@@ -63,10 +63,7 @@ export async function startProcess(context: GvisorContext, id: string, starting:
     const marked = { ...spec, env: { ...spec.env, [MARKER_VARIABLE]: marker } };
     const attempt = { state, files, spec: marked, signal };
     const started = (await startBySentry(context, attempt)) ?? (await startByRunsc(context, attempt));
-    if (started.kind === "running") {
-      rmSync(files.processPath, { force: true });
-      return { ...started, marker, release };
-    }
+    if (started.kind === "running") return { ...started, marker, release };
     if (started.kind === "failed") throw await startFailure(context, id, started.why);
     await onAbandoned(marker);
     signal.throwIfAborted();
@@ -128,7 +125,10 @@ async function startByRunsc(context: GvisorContext, { state, files, spec, signal
   const command = await context.runner.start({ ...runsc(context, args, Number.MAX_SAFE_INTEGER), stdio: "fifos" });
   const outputs = relayOutputs(context, command);
   const started = await awaitPid(context, { command, pidPath: files.pidPath, signal });
-  if (started.kind === "running") return { kind: "running", pid: started.pid, command, ...outputs };
+  if (started.kind === "running") {
+    removeFile(files.processPath);
+    return { kind: "running", pid: started.pid, command, ...outputs };
+  }
   if (started.kind === "failed") return { kind: "failed", why: await text(outputs.stderr.output) };
   command.kill();
   return { kind: "abandoned" };

@@ -27,11 +27,11 @@ describe("a container that is frozen while idle", () => {
   };
   const text = async (script: string): Promise<string> =>
     (await run(rig.runtime, container.id, sh(script))).stdout.toString().trim();
-  const sentryPid = async (): Promise<number> =>
-    (await readStateFile(join(rig.bench.stateDirectory, "runsc"), container.id))?.sandboxPid ?? Number.NaN;
+  const sentryPid = (): number =>
+    readStateFile(join(rig.bench.stateDirectory, "runsc"), container.id)?.sandboxPid ?? Number.NaN;
   /** To the nanosecond: an idle sentry that is awake takes some of them every 400 µs. */
   const cpuTime = async (): Promise<bigint> => {
-    const tasks = `/proc/${String(await sentryPid())}/task`;
+    const tasks = `/proc/${String(sentryPid())}/task`;
     const times = await Promise.all(
       (await readdir(tasks)).map((task) => readFile(join(tasks, task, "schedstat"), "utf8")),
     );
@@ -111,7 +111,7 @@ describe("a container that is frozen while idle", () => {
 
   it("is known to be dead when its sentry is killed", async () => {
     await frozen();
-    process.kill(await sentryPid(), "SIGKILL");
+    process.kill(sentryPid(), "SIGKILL");
     await until(async () => (await rig.runtime.findDead([container.id], call)).length === 1);
     expect(await rig.runtime.liveness(container.id, call)).toBe("gone");
     await expect(rig.runtime.exec(container.id, execSpec(["true"]), call)).rejects.toThrow("does not run");

@@ -24,12 +24,11 @@ describe("a container in a spare", () => {
     await rig.runtime.start(spec, call);
     return spec;
   };
-  const isBooted = async (id: string): Promise<boolean> =>
-    (await readStateFile(layout().runscRoot, id))?.status === "running";
+  const isBooted = (id: string): boolean => readStateFile(layout().runscRoot, id)?.status === "running";
   /** One whose sandbox is not of its own name. */
   const startInSpare = async (limits: ContainerSpec["limits"] = {}): Promise<ContainerSpec & { sandboxId: string }> => {
     const first = await start(limits);
-    await until(async () => (await spares()).length === 1 && (await isBooted((await spares())[0] ?? "")));
+    await until(async () => (await spares()).length === 1 && isBooted((await spares())[0] ?? ""));
     const [standing = ""] = await spares();
     // On record as booted a moment before it stands by.
     let container: ContainerSpec | undefined;
@@ -97,7 +96,7 @@ describe("a container in a spare", () => {
 
   it("is lost with its gofer, though the sandbox itself needs none", async () => {
     const { id, sandboxId } = await startInSpare();
-    const state = await readStateFile(layout().runscRoot, id, sandboxId);
+    const state = readStateFile(layout().runscRoot, id, sandboxId);
     process.kill(state?.goferPid ?? Number.NaN, "SIGKILL");
     await until(async () => (await rig.runtime.findDead([id], call)).length === 1);
     expect(await rig.runtime.liveness(id, call)).toBe("gone");
@@ -105,7 +104,7 @@ describe("a container in a spare", () => {
 
   it("is found again by a later service, which ends what stood by for the one before", async () => {
     const { id, sandboxId } = await startInSpare();
-    const state = await readStateFile(layout().runscRoot, id, sandboxId);
+    const state = readStateFile(layout().runscRoot, id, sandboxId);
     await until(async () => (await spares()).some((name) => name !== sandboxId));
     await rig.reopen();
     expect(await spares()).toEqual([sandboxId]);
@@ -119,7 +118,7 @@ describe("a container in a spare", () => {
     const { id, sandboxId } = await startInSpare();
     await until(async () => {
       const standing = (await spares()).find((name) => name !== sandboxId);
-      return standing !== undefined && (await isBooted(standing));
+      return standing !== undefined && isBooted(standing);
     });
     await rig.create().close(call);
     expect(await spares()).toEqual([sandboxId]);
@@ -128,9 +127,9 @@ describe("a container in a spare", () => {
 
   it("is booted in one of its own where the one that stood by has died", async () => {
     const first = await start();
-    await until(async () => (await spares()).length === 1 && (await isBooted((await spares())[0] ?? "")));
+    await until(async () => (await spares()).length === 1 && isBooted((await spares())[0] ?? ""));
     const [standing = ""] = await spares();
-    process.kill((await readStateFile(layout().runscRoot, standing))?.sandboxPid ?? Number.NaN, "SIGKILL");
+    process.kill(readStateFile(layout().runscRoot, standing)?.sandboxPid ?? Number.NaN, "SIGKILL");
     const second = await start();
     expect(await text(second.id, "echo hi")).toBe("hi");
     await rig.runtime.stop(first.id, call);
