@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { open, readdir, rm, stat } from "node:fs/promises";
+import { type FileHandle, open, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { hasErrno, randomToken } from "@turnbox/core";
 import { HEADER_BYTES, headerLine } from "./object-file.ts";
@@ -54,13 +54,21 @@ async function writeTo(path: string, chunks: AsyncIterable<Uint8Array>): Promise
   let bytes = 0;
   for await (const chunk of chunks) {
     hash.update(chunk);
-    await file.write(chunk, 0, chunk.byteLength, HEADER_BYTES + bytes);
+    await writeAll(file, chunk, HEADER_BYTES + bytes);
     bytes += chunk.byteLength;
   }
   const etag = hash.digest("hex");
-  await file.write(headerLine(etag), 0, HEADER_BYTES, 0);
+  await writeAll(file, headerLine(etag), 0);
   await file.sync();
   return { etag, bytes };
+}
+
+/** A file system that becomes full writes a part of what it gets, and fails only at the next write. */
+async function writeAll(file: FileHandle, content: Uint8Array, position: number): Promise<void> {
+  for (let written = 0; written < content.byteLength; ) {
+    const { bytesWritten } = await file.write(content, written, content.byteLength - written, position + written);
+    written += bytesWritten;
+  }
 }
 
 async function modificationOf(path: string): Promise<number | undefined> {

@@ -13,7 +13,7 @@ import { type Admitted, errnoOf, isNeverSent, type Reason, SandboxError } from "
  */
 export type S3Failure = "not_found" | "changed" | "busy" | "spoiled" | "full" | "denied" | "unknown";
 
-const CODES: Readonly<Record<Exclude<S3Failure, "denied">, readonly string[]>> = {
+const CODES: Readonly<Record<S3Failure, readonly string[]>> = {
   not_found: ["NoSuchKey", "NotFound", "NoSuchUpload", "NoSuchVersion"],
   changed: ["PreconditionFailed"],
   busy: [
@@ -25,6 +25,8 @@ const CODES: Readonly<Record<Exclude<S3Failure, "denied">, readonly string[]>> =
     ...["QuotaExceeded", "StorageFull", "InsufficientStorage", "InsufficientCapacity", "ServiceQuotaExceeded"],
     ...["XMinioStorageFull", "XMinioAdminBucketQuotaExceeded", "EntityTooLarge"],
   ],
+  // Other codes are judged by their status; these have one that says something else.
+  denied: ["NoSuchBucket", "NotImplemented", "CredentialsProviderError"],
   unknown: ["InternalError", "ServiceUnavailable", "RequestTimeout"],
 };
 
@@ -55,13 +57,11 @@ const REASONS: Readonly<Record<S3Failure, { readonly reason: Reason; readonly ad
 const NO_CODE = ["Unknown", "UnknownError", "Error", "S3ServiceException"];
 
 export function classify(thrown: unknown): S3Failure {
-  const code = codeOf(thrown);
-  // An answer to HEAD has no body, so that a bucket that is missing looks like an object that is.
-  const known = BY_CODE.get(code);
+  const known = BY_CODE.get(codeOf(thrown));
   if (known !== undefined) return known;
   const status = statusOf(thrown);
-  if (status === undefined) return isDenial(thrown) ? "denied" : "unknown";
-  if (code === "NoSuchBucket") return "denied";
+  // Without an answer: a connection that failed, or a fault of ours, which fails again.
+  if (status === undefined) return isOwnFault(thrown) ? "denied" : "unknown";
   return BY_STATUS.get(status) ?? (status >= 500 ? "unknown" : "denied");
 }
 
@@ -90,10 +90,8 @@ export function codeOf(thrown: unknown): string {
   return errnoOf(thrown) ?? (status === undefined ? "Unknown" : `HTTP ${status}`);
 }
 
-/** What fails before anything is sent, and would fail again. */
-function isDenial(thrown: unknown): boolean {
-  const { name } = thrown as { readonly name?: unknown };
-  return name === "CredentialsProviderError" || name === "TypeError" || name === "RangeError";
+function isOwnFault(thrown: unknown): boolean {
+  return thrown instanceof Error && ["TypeError", "RangeError"].includes(thrown.name);
 }
 
 function statusOf(thrown: unknown): number | undefined {
