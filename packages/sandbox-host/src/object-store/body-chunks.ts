@@ -40,19 +40,22 @@ async function nextOf(iterator: AsyncIterator<Uint8Array>): Promise<IteratorResu
   }
 }
 
-/** The chunks of a body in pieces of exactly `bytes`, the last one shorter; one empty piece if the body is empty. */
+export interface BodyPart {
+  readonly content: Buffer;
+  readonly isLast: boolean;
+}
+
+/** The chunks of a body in parts of exactly `bytes`, the last one shorter; one empty part if the body is empty. */
 export async function* bodyParts(
   chunks: AsyncIterable<Uint8Array>,
   bytes: number,
-): AsyncGenerator<Buffer, void, undefined> {
+): AsyncGenerator<BodyPart, void, undefined> {
   let part = Buffer.allocUnsafeSlow(bytes);
   let filled = 0;
-  let isFirst = true;
   for await (const chunk of chunks) {
     for (let taken = 0; taken < chunk.byteLength; ) {
       if (filled === bytes) {
-        yield part;
-        isFirst = false;
+        yield { content: part, isLast: false };
         part = Buffer.allocUnsafeSlow(bytes);
         filled = 0;
       }
@@ -62,5 +65,5 @@ export async function* bodyParts(
       taken += some.byteLength;
     }
   }
-  if (filled > 0 || isFirst) yield part.subarray(0, filled);
+  yield { content: part.subarray(0, filled), isLast: true };
 }

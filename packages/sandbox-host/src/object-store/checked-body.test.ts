@@ -26,7 +26,9 @@ describe("CheckedBody", () => {
   });
 
   it("fails at its end where the content is another one, and before where it is longer", async () => {
-    await expect(read(open({ check: new WholeCheck("0".repeat(64)) }))).rejects.toMatchObject({ reason: "OBJECT_DAMAGED" });
+    await expect(read(open({ check: new WholeCheck("0".repeat(64)) }))).rejects.toMatchObject({
+      reason: "OBJECT_DAMAGED",
+    });
     await expect(read(open({ bytes: 5 }))).rejects.toMatchObject({ reason: "OBJECT_DAMAGED" });
   });
 

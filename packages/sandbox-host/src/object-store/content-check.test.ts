@@ -9,7 +9,11 @@ function checksumOf(content: Buffer): string {
   const all = createHash("sha256");
   let parts = 0;
   for (let at = 0; at < content.byteLength; at += PART_BYTES, parts += 1) {
-    all.update(createHash("sha256").update(content.subarray(at, at + PART_BYTES)).digest());
+    all.update(
+      createHash("sha256")
+        .update(content.subarray(at, at + PART_BYTES))
+        .digest(),
+    );
   }
   return `${all.digest("base64")}-${parts}`;
 }

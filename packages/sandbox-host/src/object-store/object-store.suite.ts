@@ -4,7 +4,11 @@ import { listSuite } from "./suite/list.suite.ts";
 import { objectSuite } from "./suite/object.suite.ts";
 import { signalSuite } from "./suite/signal.suite.ts";
 import { streamSuite } from "./suite/stream.suite.ts";
-import { createSuiteFixture, type ObjectStoreHarness, type ObjectStoreSuiteOptions } from "./suite/suite-fixture.suite.ts";
+import {
+  createSuiteFixture,
+  type ObjectStoreHarness,
+  type ObjectStoreSuiteOptions,
+} from "./suite/suite-fixture.suite.ts";
 
 export type { ObjectStoreHarness, ObjectStoreSuiteOptions } from "./suite/suite-fixture.suite.ts";
 

@@ -42,7 +42,9 @@ async function expectChanged(attempt: Promise<unknown>, condition: string): Prom
     if (hasReason(thrown, "OBJECT_CHANGED")) return;
     throw thrown;
   }
-  throw refusal(`takes no notice of conditions of writes (${condition}), so that writers would undo each other's changes`);
+  throw refusal(
+    `takes no notice of conditions of writes (${condition}), so that writers would undo each other's changes`,
+  );
 }
 
 async function removeLeft(store: ObjectStore, clock: Clock, call: Call): Promise<void> {

@@ -74,11 +74,7 @@ export class FakeObjectStore implements ObjectStore {
     });
   }
 
-  async get(
-    key: string,
-    { range }: GetOptions,
-    { signal }: Call,
-  ): Promise<ObjectInfo & { readonly body: Readable }> {
+  async get(key: string, { range }: GetOptions, { signal }: Call): Promise<ObjectInfo & { readonly body: Readable }> {
     parseKey("key", key);
     parseRange(range);
     return await this.faults.around("get", signal, async () => {
@@ -151,7 +147,8 @@ export class FakeObjectStore implements ObjectStore {
 
 function expectCondition(key: string, condition: PutCondition, present: ObjectInfo | undefined): void {
   const isHeld =
-    condition.kind === "any" || (condition.kind === "absent" ? present === undefined : present?.etag === condition.etag);
+    condition.kind === "any" ||
+    (condition.kind === "absent" ? present === undefined : present?.etag === condition.etag);
   if (!isHeld) throw new SandboxError("OBJECT_CHANGED", `the object ${key} is not what the write expects`);
 }
 

@@ -12,7 +12,11 @@ export function fileFailure(thrown: unknown, key?: string): Error {
   const code = errnoOf(thrown);
   if (code === undefined) return thrown instanceof Error ? thrown : new Error(String(thrown));
   if (hasErrno(thrown, "NOT_AN_OBJECT")) {
-    return new SandboxError("OBJECT_DAMAGED", `the object ${key ?? ""} is damaged: its file does not begin as objects do`, more);
+    return new SandboxError(
+      "OBJECT_DAMAGED",
+      `the object ${key ?? ""} is damaged: its file does not begin as objects do`,
+      more,
+    );
   }
   if (hasErrno(thrown, ...FULL)) {
     return new SandboxError("OBJECT_STORE_FULL", `the directory of the object store has no room (${code})`, more);
@@ -22,7 +26,10 @@ export function fileFailure(thrown: unknown, key?: string): Error {
     return new SandboxError("OBJECT_STORE_DENIED", `the directory of the object store cannot be used: ${why}`, more);
   }
   if (hasErrno(thrown, ...OTHER_KEY)) {
-    return invalidArgument("key", "must not be the beginning of another object's key, nor begin with one, up to a slash");
+    return invalidArgument(
+      "key",
+      "must not be the beginning of another object's key, nor begin with one, up to a slash",
+    );
   }
   return new SandboxError("OBJECT_STORE_UNAVAILABLE", `the directory of the object store failed (${code})`, more);
 }

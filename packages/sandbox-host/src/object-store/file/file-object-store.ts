@@ -153,7 +153,9 @@ class FileObjectStore implements ObjectStore {
       const { path, etag, bytes } = await drafts.write(bodyChunks(body, signal));
       const input: CommitInput = { key, condition, draft: path };
       const isTooLate = signal.aborted;
-      const committed = isTooLate ? drafts.remove(path) : this.#change("commit", key, input).finally(() => drafts.remove(path));
+      const committed = isTooLate
+        ? drafts.remove(path)
+        : this.#change("commit", key, input).finally(() => drafts.remove(path));
       await raceSignal(committed, signal);
       return { etag, bytes };
     } catch (thrown) {
@@ -229,7 +231,10 @@ const infoOf = (key: string, { bytes, etag, modifiedAtMs }: OpenObject): ObjectI
 });
 
 /** The bytes of an object, or of a part of it, which close its file at their end. */
-function sourceOf(object: OpenObject, range: GetOptions["range"]): { readonly source: Readable; readonly bytes: number } {
+function sourceOf(
+  object: OpenObject,
+  range: GetOptions["range"],
+): { readonly source: Readable; readonly bytes: number } {
   const offset = Math.min(range?.offset ?? 0, object.bytes);
   const bytes = Math.min(range?.bytes ?? object.bytes, object.bytes - offset);
   const start = HEADER_BYTES + offset;
@@ -244,7 +249,10 @@ function emptied(source: Readable): Readable {
   return Readable.from([]);
 }
 
-async function* inBatches<Item>(items: AsyncIterable<Item>, size: number): AsyncGenerator<readonly Item[], void, undefined> {
+async function* inBatches<Item>(
+  items: AsyncIterable<Item>,
+  size: number,
+): AsyncGenerator<readonly Item[], void, undefined> {
   let batch: Item[] = [];
   for await (const item of items) {
     batch.push(item);
@@ -263,7 +271,8 @@ async function startThread(root: string): Promise<DatabaseThread> {
     worker: new URL(`./commit-worker${extname(import.meta.url)}`, import.meta.url),
     data: { root },
     errors: {
-      refused: ({ message }) => new SandboxError("OBJECT_STORE_DENIED", `the lock of the store cannot be used: ${message}`),
+      refused: ({ message }) =>
+        new SandboxError("OBJECT_STORE_DENIED", `the lock of the store cannot be used: ${message}`),
       failed: ({ message }) => failed(message),
       lost: (cause) => failed(String(cause)),
       closed: () => new SandboxError("SHUTTING_DOWN", "the object store is closed"),

@@ -68,7 +68,10 @@ export function readHeaderSync(path: string): ObjectHeader {
   }
 }
 
-function parseHeader(line: Buffer, { size, mtimeMs }: { readonly size: number; readonly mtimeMs: number }): ObjectHeader {
+function parseHeader(
+  line: Buffer,
+  { size, mtimeMs }: { readonly size: number; readonly mtimeMs: number },
+): ObjectHeader {
   const etag = LINE.exec(line.toString("latin1"))?.[1];
   if (etag === undefined) throw new NotAnObject("the file does not begin as objects do");
   return { etag, bytes: size - HEADER_BYTES, modifiedAtMs: Math.round(mtimeMs) };

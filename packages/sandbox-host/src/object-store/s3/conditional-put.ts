@@ -54,7 +54,8 @@ export async function putObject(requests: S3Requests, put: ConditionalPut): Prom
     const etag = await findPut(requests, { address, key, mark, signal });
     if (etag !== undefined) return { etag };
     // It may have been there, and been replaced since.
-    throw new SandboxError(failure.reason, failure.message, { cause: failure, admitted: "unknown" });
+    const { reason, message, metadata } = failure;
+    throw new SandboxError(reason, message, { cause: failure, metadata, admitted: "unknown" });
   }
 }
 

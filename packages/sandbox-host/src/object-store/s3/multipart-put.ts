@@ -5,7 +5,16 @@ import {
   CreateMultipartUploadCommand,
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
-import { createDeadline, hasReason, invalidArgument, linkSignals, SandboxError } from "@turnbox/core";
+import {
+  type Call,
+  createDeadline,
+  hasReason,
+  invalidArgument,
+  type LinkedSignal,
+  linkSignals,
+  raceTime,
+  SandboxError,
+} from "@turnbox/core";
 import type { PutResult } from "../object-store.ts";
 import { findPut, newPutMark, PUT_MARK, type S3Address } from "./conditional-put.ts";
 import type { S3Requests } from "./s3-requests.ts";
@@ -15,35 +24,43 @@ export const PART_BYTES_MARK = "turnbox-part-bytes";
 
 /** S3 takes no more parts. */
 const MAX_PARTS = 10_000;
+/** How long parts that are under way may take to arrive when the put has failed for another reason. */
+const GRACE_MS = 5000;
 const ABORT_TIMEOUT_MS = 20_000;
+/** When the parts are removed once more, each after the time before. */
+const ABORT_AGAIN_MS = [0, 250, 500, 1000];
 
 export interface MultipartPutOptions {
   readonly requests: S3Requests;
   readonly address: S3Address;
   /** The key as callers know it. */
   readonly key: string;
-  /** Ends the put. It aborts too where a part fails. */
+  /** Ends the body. It is aborted where a part fails. */
+  readonly ending: LinkedSignal;
+  /** Ends the put. */
   readonly signal: AbortSignal;
 }
 
 /**
  * An object that is put in parts, some of them at a time. Until `complete` there is none; `abort` waits until nothing of it is
- * under way and gives back what its parts take.
+ * under way and gives back what its parts take. (The SDK's own uploader ends no request with a signal, and answers an abort
+ * before it has cleaned up.)
  */
-export class MultipartPut {
+export class MultipartPut implements Disposable {
   readonly #options: MultipartPutOptions;
   readonly #uploadId: string;
   readonly #mark: string;
   readonly #parts: CompletedPart[] = [];
   readonly #sending = new Set<Promise<void>>();
-  readonly #linked;
+  /** Ends the requests. */
+  readonly #cutting: LinkedSignal;
   #next = 1;
 
   private constructor(options: MultipartPutOptions, uploadId: string, mark: string) {
     this.#options = options;
     this.#uploadId = uploadId;
     this.#mark = mark;
-    this.#linked = linkSignals([options.signal]);
+    this.#cutting = linkSignals([options.signal]);
   }
 
   static async begin(options: MultipartPutOptions): Promise<MultipartPut> {
@@ -62,23 +79,18 @@ export class MultipartPut {
     return new MultipartPut(options, uploadId, mark);
   }
 
-  /** Aborts with the put's own signal, and with a part that fails. */
-  get signal(): AbortSignal {
-    return this.#linked.signal;
-  }
-
-  /** Sends a part when one of those under way has arrived. The failure of a part is that of the signal. */
+  /** Sends a part when one of those under way has arrived. The failure of a part becomes the reason of `ending`. */
   async add(part: Buffer): Promise<void> {
     if (this.#next > MAX_PARTS) {
       throw invalidArgument("body", `must have at most ${MAX_PARTS * this.#options.requests.limits.partBytes} bytes`);
     }
     while (this.#sending.size >= this.#options.requests.limits.parallelParts) await Promise.race(this.#sending);
-    this.signal.throwIfAborted();
+    this.#options.ending.signal.throwIfAborted();
     const sending: Promise<void> = this.#send(part, this.#next).then(
       () => void this.#sending.delete(sending),
       (thrown: unknown) => {
         this.#sending.delete(sending);
-        this.#linked.abort(thrown);
+        this.#options.ending.abort(thrown);
       },
     );
     this.#sending.add(sending);
@@ -87,8 +99,8 @@ export class MultipartPut {
 
   async complete(): Promise<PutResult> {
     await Promise.all(this.#sending);
-    this.signal.throwIfAborted();
-    const { requests, address, key } = this.#options;
+    const { requests, address, key, ending, signal } = this.#options;
+    ending.signal.throwIfAborted();
     const parts = this.#parts.toSorted((one, other) => (one.PartNumber ?? 0) - (other.PartNumber ?? 0));
     const command = new CompleteMultipartUploadCommand({
       ...address,
@@ -99,7 +111,7 @@ export class MultipartPut {
     try {
       const { ETag: etag = "" } = await requests.send((client, more) => client.send(command, more), {
         what: `finish the put of ${key}`,
-        signal: this.signal,
+        signal,
         onFailure: ({ admitted }) => {
           isUnknown ||= admitted === "unknown";
         },
@@ -107,31 +119,49 @@ export class MultipartPut {
       return { etag };
     } catch (thrown) {
       // A try whose answer was lost may have finished it, and the next one finds no upload any more.
-      const etag = isUnknown ? await findPut(requests, { address, key, mark: this.#mark, signal: this.signal }) : undefined;
+      const etag = isUnknown ? await findPut(requests, { address, key, mark: this.#mark, signal }) : undefined;
       if (etag !== undefined) return { etag };
       if (!hasReason(thrown, "OBJECT_NOT_FOUND")) throw thrown;
-      throw new SandboxError("OBJECT_STORE_UNAVAILABLE", `the object store has lost the parts of ${key}`, { cause: thrown });
-    } finally {
-      this.#linked[Symbol.dispose]();
+      throw new SandboxError("OBJECT_STORE_UNAVAILABLE", `the object store has lost the parts of ${key}`, {
+        cause: thrown,
+      });
     }
+  }
+
+  /** Gives back its listener, after `complete` or `abort`. */
+  [Symbol.dispose](): void {
+    this.#cutting[Symbol.dispose]();
   }
 
   /** Never throws: what it cannot remove now, `check` removes when it is old. */
   async abort(reason: unknown): Promise<void> {
-    this.#linked.abort(reason);
-    await Promise.allSettled(this.#sending);
-    this.#linked[Symbol.dispose]();
-    const { requests, address, key } = this.#options;
-    const command = new AbortMultipartUploadCommand({ ...address, UploadId: this.#uploadId });
+    this.#options.ending.abort(reason);
+    const { requests, key } = this.#options;
+    const arrived = Promise.allSettled(this.#sending);
+    if (!this.#cutting.signal.aborted) await raceTime(arrived, { clock: requests.clock, atMostMs: GRACE_MS });
+    const isCut = this.#cutting.signal.aborted || this.#sending.size > 0;
+    this.#cutting.abort(reason);
+    await arrived;
     using deadline = createDeadline({ clock: requests.clock, ms: ABORT_TIMEOUT_MS });
     try {
-      await requests.send((client, more) => client.send(command, more), {
-        what: `remove the parts of ${key}`,
-        signal: deadline.signal,
-      });
+      // A server may store a part that was cut off, also after its upload was removed; then that is there again.
+      for (const pauseMs of isCut ? ABORT_AGAIN_MS : [0]) {
+        await requests.clock.sleep(pauseMs, deadline);
+        await this.#remove(deadline);
+      }
     } catch (thrown) {
-      if (hasReason(thrown, "OBJECT_NOT_FOUND")) return;
       requests.logger.warn({ key, error: thrown }, "parts of an object are left in the object store");
+    }
+  }
+
+  async #remove({ signal }: Call): Promise<void> {
+    const { requests, address, key } = this.#options;
+    const command = new AbortMultipartUploadCommand({ ...address, UploadId: this.#uploadId });
+    const request = { what: `remove the parts of ${key}`, signal };
+    try {
+      await requests.send((client, more) => client.send(command, more), request);
+    } catch (thrown) {
+      if (!hasReason(thrown, "OBJECT_NOT_FOUND")) throw thrown;
     }
   }
 
@@ -148,7 +178,7 @@ export class MultipartPut {
     const { ETag: etag, ChecksumSHA256: checksum } = await requests.send((client, more) => client.send(command, more), {
       what: `put part ${number} of ${key}`,
       bytes: part.byteLength,
-      signal: this.signal,
+      signal: this.#cutting.signal,
     });
     this.#parts.push({
       PartNumber: number,

@@ -14,7 +14,11 @@ interface Answer {
   readonly ChecksumSHA256?: string | undefined;
 }
 
-export const infoOf = (key: string, { ETag: etag = "", LastModified: modified }: Described, bytes: number): ObjectInfo => ({
+export const infoOf = (
+  key: string,
+  { ETag: etag = "", LastModified: modified }: Described,
+  bytes: number,
+): ObjectInfo => ({
   key,
   bytes,
   etag,

@@ -8,10 +8,11 @@ import { type Admitted, errnoOf, isNeverSent, type Reason, SandboxError } from "
  * - `busy`: refused unread, or undone for the sake of another request: it may be sent again.
  * - `spoiled`: what arrived is not what was sent: it may be sent again.
  * - `full`: there is no room.
+ * - `nested`: the server's objects are files, and the key is a folder of another one, or has one for a folder.
  * - `denied`: the same request fails again.
  * - `unknown`: it may have had its effect.
  */
-export type S3Failure = "not_found" | "changed" | "busy" | "spoiled" | "full" | "denied" | "unknown";
+export type S3Failure = "not_found" | "changed" | "busy" | "spoiled" | "full" | "nested" | "denied" | "unknown";
 
 const CODES: Readonly<Record<S3Failure, readonly string[]>> = {
   not_found: ["NoSuchKey", "NotFound", "NoSuchUpload", "NoSuchVersion"],
@@ -24,6 +25,9 @@ const CODES: Readonly<Record<S3Failure, readonly string[]>> = {
   full: [
     ...["QuotaExceeded", "StorageFull", "InsufficientStorage", "InsufficientCapacity", "ServiceQuotaExceeded"],
     ...["XMinioStorageFull", "XMinioAdminBucketQuotaExceeded", "EntityTooLarge"],
+  ],
+  nested: [
+    ...["ObjectParentIsFile", "ExistingObjectIsDirectory", "XMinioParentIsObject", "XMinioObjectExistsAsDirectory"],
   ],
   // Other codes are judged by their status; these have one that says something else.
   denied: ["NoSuchBucket", "NotImplemented", "CredentialsProviderError"],
@@ -49,6 +53,7 @@ const REASONS: Readonly<Record<S3Failure, { readonly reason: Reason; readonly ad
   busy: { reason: "OBJECT_STORE_UNAVAILABLE", admitted: "no" },
   spoiled: { reason: "OBJECT_STORE_UNAVAILABLE", admitted: "no" },
   full: { reason: "OBJECT_STORE_FULL", admitted: "no" },
+  nested: { reason: "INVALID_ARGUMENT", admitted: "no" },
   denied: { reason: "OBJECT_STORE_DENIED", admitted: "no" },
   unknown: { reason: "OBJECT_STORE_UNAVAILABLE", admitted: "unknown" },
 };
@@ -91,7 +96,7 @@ export function codeOf(thrown: unknown): string {
 }
 
 function isOwnFault(thrown: unknown): boolean {
-  return thrown instanceof Error && ["TypeError", "RangeError"].includes(thrown.name);
+  return ["TypeError", "RangeError"].includes(codeOf(thrown));
 }
 
 function statusOf(thrown: unknown): number | undefined {

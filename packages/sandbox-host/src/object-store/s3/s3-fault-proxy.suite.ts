@@ -28,7 +28,10 @@ export type S3Operation =
 export type Fault =
   | { readonly kind: "answer"; readonly status: number; readonly code: string }
   | { readonly kind: "lost" | "silent" | "stale" }
-  | { readonly kind: "cut_request" | "cut_answer" | "wrong_request" | "wrong_answer" | "stall"; readonly bytes: number };
+  | {
+      readonly kind: "cut_request" | "cut_answer" | "wrong_request" | "wrong_answer" | "stall";
+      readonly bytes: number;
+    };
 
 /** A way to a server of S3 on which requests meet what was ordered for them. */
 export interface FaultProxy extends AsyncDisposable {
@@ -138,7 +141,9 @@ async function forward(
   { body, dropped }: { readonly body: Buffer; readonly dropped: ReadonlySet<string> },
 ): Promise<Answer> {
   const { hostname, port } = new URL(target);
-  const kept = Object.fromEntries(Object.entries(headers).filter(([name]) => !dropped.has(name) && name !== "connection"));
+  const kept = Object.fromEntries(
+    Object.entries(headers).filter(([name]) => !dropped.has(name) && name !== "connection"),
+  );
   return await new Promise<Answer>((resolve, reject) => {
     const outgoing = httpRequest({ hostname, port, method, path: url, headers: kept, agent: false }, (answer) => {
       readAll(answer).then(
@@ -151,7 +156,10 @@ async function forward(
   });
 }
 
-function sendError(response: ServerResponse, { status, code }: { readonly status: number; readonly code: string }): void {
+function sendError(
+  response: ServerResponse,
+  { status, code }: { readonly status: number; readonly code: string },
+): void {
   const body = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>${code} was scripted</Message></Error>`;
   response.writeHead(status, { "content-type": "application/xml" }).end(body);
 }

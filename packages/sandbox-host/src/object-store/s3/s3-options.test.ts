@@ -41,7 +41,9 @@ describe("checkS3Options", () => {
     ["endpoint", { endpoint: "http://10.0.0.1:9000" }],
     ["partBytes", { limits: { partBytes: 1024 } }],
   ])("refuses a wrong %s: %j", (field, more) => {
-    expect(check(more)).toThrow(expect.objectContaining({ reason: "CONFIG_INVALID", metadata: expect.objectContaining({ field }) }));
+    expect(check(more)).toThrow(
+      expect.objectContaining({ reason: "CONFIG_INVALID", metadata: expect.objectContaining({ field }) }),
+    );
   });
 
   it("never repeats an endpoint that holds a secret", () => {

@@ -50,10 +50,19 @@ const PREFIX = /^([A-Za-z0-9._-]+\/)*$/;
 const MAX_PREFIX_LENGTH = 256;
 
 /** Throws `CONFIG_INVALID`, which names the option and its rule. */
-export function checkS3Options({ bucket, prefix = "", endpoint, plainHttp = "loopback", limits = {} }: S3Options): void {
+export function checkS3Options({
+  bucket,
+  prefix = "",
+  endpoint,
+  plainHttp = "loopback",
+  limits = {},
+}: S3Options): void {
   if (!BUCKET.test(bucket)) throw invalid("bucket", "must be 3 to 63 lower-case letters, digits, dots and hyphens");
   if (!PREFIX.test(prefix) || prefix.length > MAX_PREFIX_LENGTH) {
-    throw invalid("prefix", "must be segments of letters, digits, dots, underscores and hyphens, each ended by a slash");
+    throw invalid(
+      "prefix",
+      "must be segments of letters, digits, dots, underscores and hyphens, each ended by a slash",
+    );
   }
   if (endpoint !== undefined) checkEndpoint(endpoint, plainHttp);
   if (limits.partBytes !== undefined && limits.partBytes < MIN_PART_BYTES) {
@@ -63,7 +72,8 @@ export function checkS3Options({ bucket, prefix = "", endpoint, plainHttp = "loo
 
 function checkEndpoint(endpoint: string, plainHttp: "loopback" | "anywhere"): void {
   const url = URL.parse(endpoint);
-  if (url === null || !["http:", "https:"].includes(url.protocol)) throw invalid("endpoint", "must be an http or https URL");
+  if (url === null || !["http:", "https:"].includes(url.protocol))
+    throw invalid("endpoint", "must be an http or https URL");
   if (url.username !== "" || url.password !== "") {
     throw invalid("endpoint", "must not hold credentials: they would be seen wherever the address is");
   }

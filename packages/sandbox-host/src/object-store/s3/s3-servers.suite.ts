@@ -20,7 +20,11 @@ export async function startMotoS3(): Promise<S3Server | undefined> {
   const tools = await providePythonTools();
   if (tools === undefined) return undefined;
   const moto = await startMoto(tools.python);
-  const server = { url: moto.url, bucket: newBucket(), credentials: { accessKeyId: "test", secretAccessKey: new Secret("test") } };
+  const server = {
+    url: moto.url,
+    bucket: newBucket(),
+    credentials: { accessKeyId: "test", secretAccessKey: new Secret("test") },
+  };
   using client = clientOf(server);
   await client.send(new CreateBucketCommand({ Bucket: server.bucket }));
   return { ...server, [Symbol.asyncDispose]: () => moto[Symbol.asyncDispose]() };

@@ -53,7 +53,8 @@ export function objectSuite(suite: SuiteFixture): void {
       const { store } = suite;
       const key = `${suite.folder()}/a`;
       const { etag } = await store.put(key, Buffer.from("0123456789"), {}, call);
-      const part = (offset: number, bytes: number): Promise<string> => readText(store, key, { range: { offset, bytes } });
+      const part = (offset: number, bytes: number): Promise<string> =>
+        readText(store, key, { range: { offset, bytes } });
       expect(await part(0, 3)).toBe("012");
       expect(await part(4, 1)).toBe("4");
       expect(await part(8, 100)).toBe("89");
@@ -93,7 +94,13 @@ export function objectSuite(suite: SuiteFixture): void {
       const { store } = suite;
       const folder = suite.folder();
       const deep = `${folder}/${"d".repeat(200)}/${"e".repeat(200)}`;
-      for (const key of [`${folder}/A.b_c-9`, `${folder}/.hidden`, `${folder}/...`, deep, `${deep.padEnd(512, "/f")}`]) {
+      for (const key of [
+        `${folder}/A.b_c-9`,
+        `${folder}/.hidden`,
+        `${folder}/...`,
+        deep,
+        `${deep.padEnd(512, "/f")}`,
+      ]) {
         if (key.startsWith(`${deep}/`)) await store.delete([deep], call);
         await store.put(key, Buffer.from(key), {}, call);
         expect(await readText(store, key)).toBe(key);
