@@ -1,4 +1,5 @@
 import { errnoOf, hasErrno, invalidArgument, SandboxError } from "@turnbox/core";
+import { unwrapBodyFailure } from "../body-chunks.ts";
 
 const FULL = ["ENOSPC", "EDQUOT", "EFBIG"];
 const DENIED = ["EACCES", "EPERM", "EROFS", "ELOOP"];
@@ -37,4 +38,19 @@ export function fileFailure(thrown: unknown, key?: string): Error {
 /** The system error that a worker thread has met. */
 export function systemError({ code, message }: { readonly code: string; readonly message: string }): Error {
   return Object.assign(new Error(message), code === "" ? {} : { code });
+}
+
+/** The reason of the signal if that has aborted; else the failure as the port names it, and that of a body as it was thrown. */
+export function failureUnder(signal: AbortSignal, thrown: unknown, key?: string): Error {
+  if (signal.aborted) return signal.reason as Error;
+  const own = unwrapBodyFailure(thrown);
+  return own === thrown ? fileFailure(thrown, key) : (own as Error);
+}
+
+/** The failure of a body that is read. */
+export function bodyFailure(key: string, thrown: unknown): Error {
+  const failure = fileFailure(thrown, key);
+  return failure instanceof SandboxError
+    ? failure
+    : new SandboxError("OBJECT_STORE_UNAVAILABLE", failure.message, { cause: thrown });
 }

@@ -3,7 +3,7 @@ import { extname } from "node:path";
 import { Readable } from "node:stream";
 import { type Call, type Clock, hasErrno, hasReason, raceSignal, SandboxError } from "@turnbox/core";
 import { DatabaseThread } from "@turnbox/core/sqlite";
-import { bodyChunks, unwrapBodyFailure } from "../body-chunks.ts";
+import { bodyChunks } from "../body-chunks.ts";
 import { CheckedBody } from "../checked-body.ts";
 import { WholeCheck } from "../content-check.ts";
 import type {
@@ -20,7 +20,7 @@ import { probe } from "../probe.ts";
 import { parseBody, parseCondition, parseKey, parseKeys, parseListOptions, parsePrefix, parseRange } from "../rules.ts";
 import type { CommitInput, CommitResult } from "./commit.ts";
 import { Drafts } from "./drafts.ts";
-import { fileFailure, systemError } from "./file-failure.ts";
+import { bodyFailure, failureUnder, fileFailure, systemError } from "./file-failure.ts";
 import { walkKeys } from "./key-walk.ts";
 import { hasFolders, type Layout, layoutOf, pathOf } from "./layout.ts";
 import { HEADER_BYTES, type OpenObject, openObject } from "./object-file.ts";
@@ -207,20 +207,6 @@ class FileObjectStore implements ObjectStore {
       throw thrown;
     }
   }
-}
-
-/** The reason of the signal if that has aborted; else the failure as the port names it, and that of a body as it was thrown. */
-function failureUnder(signal: AbortSignal, thrown: unknown, key?: string): Error {
-  if (signal.aborted) return signal.reason as Error;
-  const own = unwrapBodyFailure(thrown);
-  return own === thrown ? fileFailure(thrown, key) : (own as Error);
-}
-
-function bodyFailure(key: string, thrown: unknown): Error {
-  const failure = fileFailure(thrown, key);
-  return failure instanceof SandboxError
-    ? failure
-    : new SandboxError("OBJECT_STORE_UNAVAILABLE", failure.message, { cause: thrown });
 }
 
 const infoOf = (key: string, { bytes, etag, modifiedAtMs }: OpenObject): ObjectInfo => ({

@@ -24,13 +24,16 @@ export interface ConditionalPut {
   readonly signal: AbortSignal;
 }
 
+/** Whether a try that failed so may have had its effect. */
+export const isUnknown = ({ admitted }: SandboxError): boolean => admitted === "unknown";
+
 export const newPutMark = (): string => randomToken(24);
 
 /** Puts an object in one request. Where a try may have had its effect unseen, it looks whether the object is its own. */
 export async function putObject(requests: S3Requests, put: ConditionalPut): Promise<PutResult> {
   const { address, key, body, condition, signal } = put;
   const mark = newPutMark();
-  let isUnknown = false;
+  const failures: SandboxError[] = [];
   const command = new PutObjectCommand({
     ...address,
     ...headersOf(condition),
@@ -43,14 +46,12 @@ export async function putObject(requests: S3Requests, put: ConditionalPut): Prom
       what: `put ${key}`,
       bytes: body.byteLength,
       signal,
-      onFailure: ({ admitted }) => {
-        isUnknown ||= admitted === "unknown";
-      },
+      onFailure: (failure) => failures.push(failure),
     });
     return { etag };
   } catch (thrown) {
     const failure = asChanged(key, condition, thrown);
-    if (!isUnknown || !hasReason(failure, "OBJECT_CHANGED", "OBJECT_STORE_UNAVAILABLE")) throw failure;
+    if (!failures.some(isUnknown) || !hasReason(failure, "OBJECT_CHANGED", "OBJECT_STORE_UNAVAILABLE")) throw failure;
     const etag = await findPut(requests, { address, key, mark, signal });
     if (etag !== undefined) return { etag };
     // It may have been there, and been replaced since.

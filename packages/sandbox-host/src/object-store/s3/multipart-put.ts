@@ -16,7 +16,7 @@ import {
   SandboxError,
 } from "@turnbox/core";
 import type { PutResult } from "../object-store.ts";
-import { findPut, newPutMark, PUT_MARK, type S3Address } from "./conditional-put.ts";
+import { findPut, isUnknown, newPutMark, PUT_MARK, type S3Address } from "./conditional-put.ts";
 import type { S3Requests } from "./s3-requests.ts";
 
 /** How long the parts are, by which their checksums are compared when the object is read. */
@@ -107,19 +107,19 @@ export class MultipartPut implements Disposable {
       UploadId: this.#uploadId,
       MultipartUpload: { Parts: parts },
     });
-    let isUnknown = false;
+    const failures: SandboxError[] = [];
     try {
       const { ETag: etag = "" } = await requests.send((client, more) => client.send(command, more), {
         what: `finish the put of ${key}`,
         signal,
-        onFailure: ({ admitted }) => {
-          isUnknown ||= admitted === "unknown";
-        },
+        onFailure: (failure) => failures.push(failure),
       });
       return { etag };
     } catch (thrown) {
       // A try whose answer was lost may have finished it, and the next one finds no upload any more.
-      const etag = isUnknown ? await findPut(requests, { address, key, mark: this.#mark, signal }) : undefined;
+      const etag = failures.some(isUnknown)
+        ? await findPut(requests, { address, key, mark: this.#mark, signal })
+        : undefined;
       if (etag !== undefined) return { etag };
       if (!hasReason(thrown, "OBJECT_NOT_FOUND")) throw thrown;
       throw new SandboxError("OBJECT_STORE_UNAVAILABLE", `the object store has lost the parts of ${key}`, {

@@ -54,50 +54,95 @@ interface Answer {
 }
 
 export async function startFaultProxy(target: string): Promise<FaultProxy> {
-  const faults = new Map<S3Operation, (Fault | "none")[]>();
-  const standing = new Map<S3Operation, Fault>();
-  const last = new Map<S3Operation, Answer>();
-  const seen: S3Operation[] = [];
-  const dropped = new Set<string>();
+  const proxy = new RunningProxy(target);
+  await proxy.listen();
+  return proxy;
+}
 
-  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const operation = operationOf(request);
-    seen.push(operation);
-    const ordered = faults.get(operation)?.shift() ?? standing.get(operation);
-    const fault = ordered === "none" ? undefined : ordered;
-    if (fault?.kind === "silent") return;
-    if (fault?.kind === "cut_request") await readSome(request, fault.bytes);
-    if (fault?.kind === "cut_request") return void request.socket.destroy();
-    const body = await readAll(request);
-    if (fault?.kind === "answer") return void sendError(response, fault);
-    const stale = fault?.kind === "stale" ? last.get(operation) : undefined;
-    const answer = stale ?? (await forward(target, request, { body: spoiled(body, "wrong_request", fault), dropped }));
-    if (stale === undefined) last.set(operation, answer);
-    if (fault?.kind === "lost") return void request.socket.destroy();
-    send(request, response, { ...answer, body: spoiled(answer.body, "wrong_answer", fault) }, fault);
-  };
-
-  const http = createServer((request, response) => {
+class RunningProxy implements FaultProxy {
+  readonly seen: S3Operation[] = [];
+  readonly dropped = new Set<string>();
+  readonly #target: string;
+  readonly #faults = new Map<S3Operation, (Fault | "none")[]>();
+  readonly #standing = new Map<S3Operation, Fault>();
+  readonly #last = new Map<S3Operation, Answer>();
+  readonly #http = createServer((request, response) => {
     request.on("error", () => undefined);
     response.on("error", () => undefined);
-    handle(request, response).catch(() => response.destroy());
+    this.#handle(request, response).catch(() => response.destroy());
   });
-  await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`,
-    seen,
-    dropped,
-    next: (operation, ...more) => void faults.set(operation, [...(faults.get(operation) ?? []), ...more]),
-    always: (operation, fault) => {
-      if (fault === undefined) standing.delete(operation);
-      else standing.set(operation, fault);
-    },
-    count: (operation) => seen.filter((one) => one === operation).length,
-    [Symbol.asyncDispose]: async () => {
-      http.closeAllConnections();
-      await new Promise((resolve) => http.close(resolve));
-    },
-  };
+
+  constructor(target: string) {
+    this.#target = target;
+  }
+
+  async listen(): Promise<void> {
+    await new Promise<void>((resolve) => this.#http.listen(0, "127.0.0.1", resolve));
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#http.address() as AddressInfo).port}`;
+  }
+
+  next(operation: S3Operation, ...more: readonly (Fault | "none")[]): void {
+    this.#faults.set(operation, [...(this.#faults.get(operation) ?? []), ...more]);
+  }
+
+  always(operation: S3Operation, fault: Fault | undefined): void {
+    if (fault === undefined) this.#standing.delete(operation);
+    else this.#standing.set(operation, fault);
+  }
+
+  count(operation: S3Operation): number {
+    return this.seen.filter((one) => one === operation).length;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#http.closeAllConnections();
+    await new Promise((resolve) => this.#http.close(resolve));
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const operation = operationOf(request);
+    this.seen.push(operation);
+    const ordered = this.#faults.get(operation)?.shift() ?? this.#standing.get(operation);
+    const fault = ordered === "none" ? undefined : ordered;
+    if (await isMetBefore(fault, request, response)) return;
+    const answer = await this.#answerTo(operation, request, fault);
+    if (fault?.kind === "lost") request.socket.destroy();
+    else send(request, response, { ...answer, body: spoiled(answer.body, "wrong_answer", fault) }, fault);
+  }
+
+  async #answerTo(operation: S3Operation, request: IncomingMessage, fault: Fault | undefined): Promise<Answer> {
+    const body = spoiled(await readAll(request), "wrong_request", fault);
+    const stale = fault?.kind === "stale" ? this.#last.get(operation) : undefined;
+    if (stale !== undefined) return stale;
+    const answer = await forward(this.#target, request, { body, dropped: this.dropped });
+    this.#last.set(operation, answer);
+    return answer;
+  }
+}
+
+/** Whether the fault was met without the server. */
+async function isMetBefore(
+  fault: Fault | undefined,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<boolean> {
+  switch (fault?.kind) {
+    case "silent":
+      return true;
+    case "cut_request":
+      await readSome(request, fault.bytes);
+      request.socket.destroy();
+      return true;
+    case "answer":
+      await readAll(request);
+      sendError(response, fault);
+      return true;
+    default:
+      return false;
+  }
 }
 
 function operationOf({ method = "", url = "" }: IncomingMessage): S3Operation {

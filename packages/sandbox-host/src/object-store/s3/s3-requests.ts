@@ -24,7 +24,7 @@ export interface S3Request {
   readonly bytes?: number;
   readonly signal: AbortSignal;
   /** Called with each failure of a try. */
-  readonly onFailure?: (failure: SandboxError) => void;
+  readonly onFailure?: (failure: SandboxError) => unknown;
 }
 
 type Send<Output> = (client: S3Client, options: { readonly abortSignal: AbortSignal }) => Promise<Output>;
