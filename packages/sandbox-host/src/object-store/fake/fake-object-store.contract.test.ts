@@ -12,5 +12,5 @@ objectStoreSuite(
       [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
     };
   },
-  { conditions: "atomic", nestedKeys: "stored" },
+  { nestedKeys: "stored" },
 );

@@ -23,5 +23,5 @@ objectStoreSuite(
       },
     };
   },
-  { conditions: "atomic", nestedKeys: "refused" },
+  { nestedKeys: "refused" },
 );

@@ -51,8 +51,6 @@ export function conditionSuite(suite: SuiteFixture): void {
       }
     });
 
-    if (suite.options.conditions === "racy") return;
-
     test("lets one of several writers win that put an absent object at once, also one with equal content", async () => {
       const stores = [suite.store, await suite.harness.other()];
       for (let round = 0; round < ROUNDS; round += 1) {

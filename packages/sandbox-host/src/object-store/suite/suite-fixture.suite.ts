@@ -13,8 +13,6 @@ export interface ObjectStoreHarness extends AsyncDisposable {
 }
 
 export interface ObjectStoreSuiteOptions {
-  /** Whether the server decides conditions in one step for all writers. */
-  readonly conditions: "atomic" | "racy";
   /** Whether a key and keys below it can be stored together. */
   readonly nestedKeys: "stored" | "refused";
 }
