@@ -23,7 +23,7 @@ export type CommitResult =
 export function commit(layout: Layout, { key, condition, draft }: CommitInput): CommitResult {
   return reporting(() => {
     const path = pathOf(layout, key);
-    if (!isHeld(condition, path)) return { kind: "changed" };
+    if (condition.kind !== "any" && !isHeld(condition, etagOf(layout, key))) return { kind: "changed" };
     const made = makeFolders(layout, key);
     renameSync(draft, path);
     for (const folder of new Set([dirname(path), ...made])) syncFolder(folder);
@@ -42,17 +42,16 @@ export function remove(layout: Layout, keys: readonly string[]): CommitResult {
   });
 }
 
-function isHeld(condition: PutCondition, path: string): boolean {
-  if (condition.kind === "any") return true;
-  const etag = etagAt(path);
+function isHeld(condition: Exclude<PutCondition, { kind: "any" }>, etag: string | undefined): boolean {
   return condition.kind === "absent" ? etag === undefined : etag === condition.etag;
 }
 
-function etagAt(path: string): string | undefined {
+/** Undefined if there is no object. */
+function etagOf(layout: Layout, key: string): string | undefined {
   try {
-    return readHeaderSync(path).etag;
+    return foldersOf(layout, key).every(isFolder) ? readHeaderSync(pathOf(layout, key)).etag : undefined;
   } catch (thrown) {
-    if (hasErrno(thrown, "ENOENT", "ENOTDIR")) return undefined;
+    if (hasErrno(thrown, "ENOENT")) return undefined;
     // It is there, and no etag is that of damage.
     if (thrown instanceof NotAnObject) return "";
     throw thrown;

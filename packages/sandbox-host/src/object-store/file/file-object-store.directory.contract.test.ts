@@ -82,6 +82,8 @@ describe("the directory of the file adapter", () => {
     await expectReason(store.stat("linked/secret", call), "OBJECT_STORE_DENIED");
     await expectReason(store.put("linked/secret", Buffer.from("x"), {}, call), "OBJECT_STORE_DENIED");
     await expectReason(store.put("linked/new", Buffer.from("x"), {}, call), "OBJECT_STORE_DENIED");
+    const absent = { condition: { kind: "absent" } } as const;
+    await expectReason(store.put("linked/secret", Buffer.from("x"), absent, call), "OBJECT_STORE_DENIED");
     await expectReason(store.delete(["linked/secret"], call), "OBJECT_STORE_DENIED");
     await expectReason(store.get("link", {}, call), "OBJECT_STORE_DENIED");
     expect((await listAll(store, "")).objects.map(({ key }) => key)).toEqual(["seed"]);

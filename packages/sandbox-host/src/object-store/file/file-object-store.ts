@@ -1,7 +1,7 @@
 import { mkdir, realpath } from "node:fs/promises";
 import { extname } from "node:path";
 import { Readable } from "node:stream";
-import { type Call, type Clock, hasErrno, hasReason, raceSignal, SandboxError } from "@turnbox/core";
+import { type Call, type Clock, hasErrno, hasReason, raceSignal, raceTime, SandboxError } from "@turnbox/core";
 import { DatabaseThread } from "@turnbox/core/sqlite";
 import { bodyChunks } from "../body-chunks.ts";
 import { CheckedBody } from "../checked-body.ts";
@@ -21,7 +21,7 @@ import { parseBody, parseCondition, parseKey, parseKeys, parseListOptions, parse
 import type { CommitInput, CommitResult } from "./commit.ts";
 import { Drafts } from "./drafts.ts";
 import { bodyFailure, failureUnder, fileFailure, systemError } from "./file-failure.ts";
-import { walkKeys } from "./key-walk.ts";
+import { type KeyWalkOptions, walkKeys } from "./key-walk.ts";
 import { hasFolders, type Layout, layoutOf, pathOf } from "./layout.ts";
 import { HEADER_BYTES, type OpenObject, openObject } from "./object-file.ts";
 
@@ -35,19 +35,29 @@ export interface FileObjectStoreOptions {
 const LOOKS = 16;
 const REMOVALS = 100;
 
+/** How long work on files is waited for after its signal, so that it leaves nothing. A mount that hangs is not waited for. */
+const GRACE_MS = 2000;
+
 /** Opens the store in a directory, which may be of a network file system that several hosts share. */
 export async function openFileObjectStore(options: FileObjectStoreOptions, { signal }: Call): Promise<ObjectStore> {
   signal.throwIfAborted();
+  const opening = open(options);
   try {
-    await mkdir(options.directory, { recursive: true, mode: 0o700 });
-    const layout = layoutOf(await realpath(options.directory));
-    for (const folder of [layout.objects, layout.drafts]) await mkdir(folder, { recursive: true, mode: 0o700 });
-    const drafts = new Drafts(layout.drafts);
-    await drafts.removeLeft(options.clock.nowMs());
-    return new FileObjectStore({ layout, drafts, clock: options.clock, thread: await startThread(layout.root) });
+    return await raceSignal(opening, signal);
   } catch (thrown) {
-    throw fileFailure(thrown);
+    // What opens after the signal has no owner any more.
+    opening.then((store) => store[Symbol.asyncDispose]()).catch(() => undefined);
+    throw failureUnder(signal, thrown);
   }
+}
+
+async function open({ directory, clock }: FileObjectStoreOptions): Promise<ObjectStore> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const layout = layoutOf(await realpath(directory));
+  for (const folder of [layout.objects, layout.drafts]) await mkdir(folder, { recursive: true, mode: 0o700 });
+  const drafts = new Drafts(layout.drafts);
+  await drafts.removeLeft(clock.nowMs());
+  return new FileObjectStore({ layout, drafts, clock, thread: await startThread(layout.root) });
 }
 
 interface Parts {
@@ -108,17 +118,7 @@ class FileObjectStore implements ObjectStore {
   async list(prefix: string, options: ListOptions, { signal }: Call): Promise<ObjectPage> {
     parsePrefix(prefix);
     const { after, limit } = parseListOptions(options);
-    const objects: ObjectInfo[] = [];
-    try {
-      const keys = walkKeys({ folder: this.#parts.layout.objects, prefix, after, signal });
-      for await (const some of inBatches(keys, LOOKS)) {
-        const infos = await Promise.all(some.map((key) => this.#infoOf(key, signal)));
-        objects.push(...infos.filter((info) => info !== undefined));
-        if (objects.length > limit) break;
-      }
-    } catch (thrown) {
-      throw failureUnder(signal, thrown);
-    }
+    const objects = await this.#ending(this.#take({ prefix, after, most: limit + 1, signal }), signal);
     return { objects: objects.slice(0, limit), more: objects.length > limit };
   }
 
@@ -126,16 +126,14 @@ class FileObjectStore implements ObjectStore {
     parseKeys(keys);
     for (let at = 0; at < keys.length; at += REMOVALS) {
       signal.throwIfAborted();
-      await raceSignal(this.#change("remove", keys[at] ?? "", keys.slice(at, at + REMOVALS)), signal);
+      await this.#ending(this.#change("remove", keys[at] ?? "", keys.slice(at, at + REMOVALS)), signal);
     }
   }
 
   async check(call: Call): Promise<void> {
     const { clock, drafts } = this.#parts;
     await probe(this, clock, call);
-    await drafts.removeLeft(clock.nowMs()).catch((thrown: unknown) => {
-      throw fileFailure(thrown);
-    });
+    await this.#ending(drafts.removeLeft(clock.nowMs()), call.signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -148,19 +146,39 @@ class FileObjectStore implements ObjectStore {
     { condition, signal }: { readonly condition: PutCondition; readonly signal: AbortSignal },
   ): Promise<PutResult & { readonly bytes: number }> {
     signal.throwIfAborted();
-    const { drafts } = this.#parts;
-    try {
+    const store = async (): Promise<PutResult & { readonly bytes: number }> => {
+      const { drafts } = this.#parts;
       const { path, etag, bytes } = await drafts.write(bodyChunks(body, signal));
-      const input: CommitInput = { key, condition, draft: path };
-      const isTooLate = signal.aborted;
-      const committed = isTooLate
-        ? drafts.remove(path)
-        : this.#change("commit", key, input).finally(() => drafts.remove(path));
-      await raceSignal(committed, signal);
-      return { etag, bytes };
+      try {
+        signal.throwIfAborted();
+        await this.#change("commit", key, { key, condition, draft: path } satisfies CommitInput);
+        return { etag, bytes };
+      } finally {
+        await drafts.remove(path);
+      }
+    };
+    return await this.#ending(store(), signal, key);
+  }
+
+  /** The outcome of work on files, or the reason of the signal soon after that aborts. */
+  async #ending<T>(work: Promise<T>, signal: AbortSignal, key?: string): Promise<T> {
+    try {
+      return await raceSignal(work, signal);
     } catch (thrown) {
+      if (signal.aborted) await raceTime(work, { clock: this.#parts.clock, atMostMs: GRACE_MS });
       throw failureUnder(signal, thrown, key);
     }
+  }
+
+  /** The first objects of a list, at least as many as are wanted if there are so many. */
+  async #take({ most, ...where }: Omit<KeyWalkOptions, "folder"> & { readonly most: number }): Promise<readonly ObjectInfo[]> {
+    const objects: ObjectInfo[] = [];
+    for await (const some of inBatches(walkKeys({ folder: this.#parts.layout.objects, ...where }), LOOKS)) {
+      const infos = await Promise.all(some.map((key) => this.#infoOf(key, where.signal)));
+      objects.push(...infos.filter((info) => info !== undefined));
+      if (objects.length >= most) break;
+    }
+    return objects;
   }
 
   async #change(operation: "commit" | "remove", key: string, input: unknown): Promise<void> {

@@ -35,6 +35,7 @@ describe("classify", () => {
   it("takes a broken connection for unknown and missing credentials for a refusal", () => {
     expect(classify(Object.assign(new Error("socket hang up"), { code: "ECONNRESET" }))).toBe("unknown");
     expect(classify(Object.assign(new Error("none"), { name: "CredentialsProviderError" }))).toBe("denied");
+    expect(classify(Object.assign(new Error("one of many"), { name: "AccessDenied" }))).toBe("denied");
     expect(classify("not even an error")).toBe("unknown");
   });
 });

@@ -24,13 +24,13 @@ const CODES: Readonly<Record<S3Failure, readonly string[]>> = {
   spoiled: ["BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch", "IncompleteBody"],
   full: [
     ...["QuotaExceeded", "StorageFull", "InsufficientStorage", "InsufficientCapacity", "ServiceQuotaExceeded"],
-    ...["XMinioStorageFull", "XMinioAdminBucketQuotaExceeded", "EntityTooLarge"],
+    ...["XMinioStorageFull", "XMinioAdminBucketQuotaExceeded"],
   ],
   nested: [
     ...["ObjectParentIsFile", "ExistingObjectIsDirectory", "XMinioParentIsObject", "XMinioObjectExistsAsDirectory"],
   ],
-  // Other codes are judged by their status; these have one that says something else.
-  denied: ["NoSuchBucket", "NotImplemented", "CredentialsProviderError"],
+  // Other codes are judged by their status; these have none, or one that says something else.
+  denied: ["NoSuchBucket", "NotImplemented", "CredentialsProviderError", "AccessDenied"],
   unknown: ["InternalError", "ServiceUnavailable", "RequestTimeout"],
 };
 

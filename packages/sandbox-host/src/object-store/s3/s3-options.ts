@@ -42,7 +42,7 @@ export interface S3Limits {
   readonly pauseMs: Backoff;
 }
 
-export const MIN_PART_BYTES = 5 * 1024 * 1024;
+const MIN_PART_BYTES = 5 * 1024 * 1024;
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;

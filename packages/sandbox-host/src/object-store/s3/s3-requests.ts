@@ -10,7 +10,7 @@ import {
   SandboxError,
 } from "@turnbox/core";
 import { s3Failure } from "./s3-failure.ts";
-import { MIN_PART_BYTES, type S3Limits, type S3Options } from "./s3-options.ts";
+import type { S3Limits, S3Options } from "./s3-options.ts";
 
 const MIB = 1024 * 1024;
 const CONNECTION_TIMEOUT_MS = 5000;
@@ -41,7 +41,7 @@ export class S3Requests implements Disposable {
     this.clock = options.clock;
     this.logger = options.logger;
     this.limits = {
-      partBytes: Math.max(MIN_PART_BYTES, 16 * MIB),
+      partBytes: 16 * MIB,
       parallelParts: 3,
       requestTimeoutMs: 20_000,
       stallMs: 60_000,
