@@ -171,7 +171,10 @@ class FileObjectStore implements ObjectStore {
   }
 
   /** The first objects of a list, at least as many as are wanted if there are so many. */
-  async #take({ most, ...where }: Omit<KeyWalkOptions, "folder"> & { readonly most: number }): Promise<readonly ObjectInfo[]> {
+  async #take({
+    most,
+    ...where
+  }: Omit<KeyWalkOptions, "folder"> & { readonly most: number }): Promise<readonly ObjectInfo[]> {
     const objects: ObjectInfo[] = [];
     for await (const some of inBatches(walkKeys({ folder: this.#parts.layout.objects, ...where }), LOOKS)) {
       const infos = await Promise.all(some.map((key) => this.#infoOf(key, where.signal)));
