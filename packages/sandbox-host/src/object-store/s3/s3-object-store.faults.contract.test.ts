@@ -91,8 +91,9 @@ function faultsOn(server: S3Server): void {
 
     it("does not wait for a server that is not there", async () => {
       const { proxy, key } = await open();
+      const { url } = proxy;
       await proxy[Symbol.asyncDispose]();
-      const store = openTestStore({ ...server, url: proxy.url }, IMPATIENT);
+      const store = openTestStore({ ...server, url }, IMPATIENT);
       opened.push(store);
       await expectReason(store.put(key, Buffer.from("x"), {}, call), "OBJECT_STORE_UNAVAILABLE");
     });
