@@ -8,6 +8,7 @@ const PROGRAMS = {
   "sandbox-host": [
     "main.js",
     "record/worker.js",
+    "object-store/file/commit-worker.js",
     "file-worker/main.js",
     "turn/diff/diff-worker.js",
     "runtime/execution/terminal-helper.js",

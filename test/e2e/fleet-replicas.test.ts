@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { loadOrCreateHomeToken, loadOrCreateSigningKeys, openHome } from "@turnbox/core";
+import { providePythonTools, startMoto } from "@turnbox/core/testing";
 import {
   MOTO_IMAGE,
   type MotoAccount,
@@ -11,8 +12,6 @@ import {
   motoEnvironment,
   openMotoAccount,
 } from "../../packages/orchestrator/src/provisioner/ec2/moto-machines.suite.ts";
-import { startMoto } from "../../packages/orchestrator/src/provisioner/ec2/moto-server.suite.ts";
-import { providePythonTools } from "../../packages/orchestrator/src/provisioner/ec2/python-tools.suite.ts";
 import {
   openFixture,
   type PostgresFixture,

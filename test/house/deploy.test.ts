@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { providePythonTools } from "../../packages/orchestrator/src/provisioner/ec2/python-tools.suite.ts";
+import { providePythonTools } from "@turnbox/core/testing";
 import { renderUserData } from "../../packages/orchestrator/src/provisioner/ec2/user-data.ts";
 import { REPO } from "../support/process.ts";
 

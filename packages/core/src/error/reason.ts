@@ -1,5 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { CLIENT_REASONS } from "./client-reasons.ts";
+import { OBJECT_REASONS } from "./object-reasons.ts";
 import { row, type ReasonRow } from "./reason-row.ts";
 
 export type { Admitted, ReasonRow, Retry } from "./reason-row.ts";
@@ -300,6 +301,8 @@ export const ERROR_TABLE = {
     "The host looks at the state before it tries again; send the request again under the same key.",
     "unknown",
   ),
+
+  ...OBJECT_REASONS,
 
   // Fleet
   SANDBOX_NOT_FOUND: row(

@@ -1,4 +1,7 @@
 export { createManualClock, type ManualClock } from "./manual-clock.ts";
+export { type MotoServer, startMoto } from "./peer/moto-server.ts";
+export { providePythonTools, type PythonTools } from "./peer/python-tools.ts";
+export { provideVersityGateway, startVersityGateway, type VersityGateway } from "./peer/versity-gateway.ts";
 export {
   createScriptedCommandRunner,
   type ScriptedAnswer,

@@ -12,12 +12,11 @@ import {
 } from "@aws-sdk/client-ec2";
 import { afterAll, describe, expect, it } from "@jest/globals";
 import { systemClock } from "@turnbox/core";
+import { type MotoServer, providePythonTools, startMoto } from "@turnbox/core/testing";
 import type { Provisioner, Tags } from "../provisioner.ts";
 import { provisionerSuite } from "../provisioner.suite.ts";
 import { createEc2Client } from "./ec2-provisioner-from-config.ts";
 import type { Ec2Hardware } from "./ec2-options.ts";
-import { type MotoServer, startMoto } from "./moto-server.suite.ts";
-import { providePythonTools } from "./python-tools.suite.ts";
 import { HARDWARE, provisionerAt } from "./scripted-ec2.suite.ts";
 
 const CALL = { signal: new AbortController().signal };
