@@ -1,0 +1,111 @@
+import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { raceTime, SandboxError } from "@turnbox/core";
+import { snapshotNotFound, streamDamaged } from "../../names.ts";
+import { ProgressWatch } from "../../progress-watch.ts";
+import { readFrames } from "../../stream-frames.ts";
+import { storageError } from "../failure.ts";
+import { type Outcome, throwIfAborted } from "../zfs-command.ts";
+import type { ZfsPool } from "../zfs-pool.ts";
+import { asClone, type BegunStream, readBegin, unchanged } from "./begin-record.ts";
+import { stdioOf } from "./sending.ts";
+
+const DOING = "receiving a snapshot";
+
+/** Where a stream goes. */
+export interface ReceiveTarget {
+  /** What `zfs receive -u` gets. */
+  readonly args: readonly string[];
+  /** The name that the stream has to bear; its own if that does not matter. */
+  readonly renamed?: string;
+}
+
+export interface Expected {
+  readonly guid: string;
+  readonly parentGuid: string | null;
+  /** Called once it is certain that the stream is of the snapshot that was announced. */
+  readonly target: (begun: BegunStream) => Promise<ReceiveTarget>;
+}
+
+/**
+ * Hands a stream to `zfs receive`, which takes in all of it or leaves nothing. The source is destroyed on every way out. What
+ * zfs refuses for want of room fails with `POOL_FULL`.
+ */
+export async function takeIn(
+  pool: ZfsPool,
+  source: Readable,
+  { expected, signal }: { readonly expected: Expected; readonly signal: AbortSignal },
+): Promise<void> {
+  const stop = (reason: SandboxError): void => {
+    source.destroy(reason);
+  };
+  using watch = new ProgressWatch({
+    clock: pool.clock,
+    patienceMs: pool.limits.streamPatienceMs,
+    onStall: () => {
+      stop(new SandboxError("STORAGE_UNAVAILABLE", `${DOING} stood still`, { admitted: "no" }));
+    },
+  });
+  const onAbort = (): void => {
+    stop(SandboxError.from(signal.reason));
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  try {
+    const begun = await readBegin(noting(readFrames(source), watch));
+    if (begun.guid !== expected.guid || begun.parentGuid !== expected.parentGuid)
+      throw streamDamaged("it is of another snapshot, or an increment of another one");
+    await receive(pool, begun, { target: await expected.target(begun), signal });
+  } catch (thrown) {
+    throwIfAborted(signal);
+    throw thrown instanceof SandboxError ? thrown : streamDamaged("it broke off", thrown);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    source.destroy();
+  }
+}
+
+/** The end of its input makes `zfs receive` end, and clear up, by itself; killed, it would leave that to its daemon. */
+async function receive(
+  { zfs, clock, limits, flavor }: ZfsPool,
+  begun: BegunStream,
+  { target, signal }: { readonly target: ReceiveTarget; readonly signal: AbortSignal },
+): Promise<void> {
+  const args = ["receive", "-u", ...target.args];
+  const receiver = await zfs.startStreaming({ program: "zfs", args }, { stdio: stdioOf(flavor), signal });
+  receiver.stdout.resume();
+  const bytes = target.renamed === undefined ? unchanged(begun) : asClone(begun, target.renamed);
+  const fed = await pipeline(bytes, receiver.stdin).then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  receiver.stdin.destroy();
+  if ((await raceTime(receiver.outcome, { clock, atMostMs: limits.streamPatienceMs })) === "goes_on") {
+    receiver.kill();
+    throw new SandboxError("STORAGE_UNAVAILABLE", `${DOING} does not end`, { admitted: "unknown" });
+  }
+  const outcome = await receiver.outcome;
+  // What ended the feeding is the cause; a pipe that zfs has closed is not.
+  if (fed instanceof SandboxError) throw fed;
+  if (outcome.kind !== "done") throw failureOf(outcome);
+}
+
+function failureOf(outcome: Exclude<Outcome, { kind: "done" }>): SandboxError {
+  if (outcome.kind === "unknown")
+    return new SandboxError("STORAGE_UNAVAILABLE", `${DOING} was cut off`, { cause: outcome.cause });
+  const { failure, stderr } = outcome;
+  if (failure === "bad-stream") return streamDamaged("zfs refuses it", new Error(stderr));
+  if (failure === "not-found") return snapshotNotFound();
+  return storageError(DOING, outcome);
+}
+
+
+async function* noting(
+  payloads: AsyncGenerator<Buffer, void, undefined>,
+  watch: ProgressWatch,
+): AsyncGenerator<Buffer, void, undefined> {
+  for await (const payload of payloads) {
+    watch.note();
+    yield payload;
+  }
+}
