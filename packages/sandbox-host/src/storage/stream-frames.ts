@@ -63,7 +63,7 @@ export class FrameWriter extends Transform {
 
 /** The payloads of a stream of frames, each as soon as it is known to be whole. `STREAM_DAMAGED` for any other stream. */
 export async function* readFrames(source: Readable): AsyncGenerator<Buffer, void, undefined> {
-  let held = Buffer.alloc(0);
+  let held: Buffer = Buffer.alloc(0);
   let checksum = crc32(OPENING);
   let part: "opening" | "frames" | "end" = "opening";
   for await (const chunk of source as AsyncIterable<Buffer>) {

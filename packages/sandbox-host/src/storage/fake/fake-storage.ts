@@ -249,6 +249,7 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
     restarted: () => inWorld(options, world),
     open: (call) =>
       operate("open", call, async () => {
+        if (state === "closed") await dropReceivedBases(world, [...world.receivedBases.keys()]);
         state = "open";
         const remounted = world.lost;
         if (remounted.length > 0) await call.onRemounted?.(remounted);

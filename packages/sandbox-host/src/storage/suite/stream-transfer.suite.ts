@@ -239,7 +239,7 @@ export function streamTransferSuite(suite: StreamFixture): void {
       const head = await newSession(here, []);
       const at = (name: string): string => join(head.path, name);
       await symlink("/etc/passwd", at("out"));
-      await symlink("../../../../..", at("up"));
+      await symlink("../../../../../etc/shadow", at("up"));
       await writeFile(at("program"), "#!/bin/sh\n");
       await chmod(at("program"), 0o6755);
       await writeFile(at(`${"n".repeat(250)}\n\t'"$`), "long");

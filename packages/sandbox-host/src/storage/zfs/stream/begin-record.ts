@@ -22,7 +22,7 @@ export interface BegunStream {
 }
 
 export async function readBegin(payloads: AsyncGenerator<Buffer, void, undefined>): Promise<BegunStream> {
-  let held = Buffer.alloc(0);
+  let held: Buffer = Buffer.alloc(0);
   while (held.length < RECORD_BYTES) {
     const next = await payloads.next();
     if (next.done === true) throw streamDamaged("it ends before it has begun");
