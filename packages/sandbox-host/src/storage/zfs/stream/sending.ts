@@ -48,7 +48,7 @@ export async function startSending(
       if (outcome.kind === "refused") throw storageError(DOING, outcome);
     },
   });
-  // A reader that has gone hears of nothing.
+  // One that fails when its reader has gone fails for no reader.
   stream.on("error", () => undefined);
   const onAbort = (): void => {
     stream.destroy(SandboxError.from(signal.reason));
