@@ -12,7 +12,12 @@ import { createStreamFixture } from "./suite/stream-fixture.suite.ts";
 import { streamTransferSuite } from "./suite/stream-transfer.suite.ts";
 import { unchangedSuite } from "./suite/unchanged.suite.ts";
 import { viewSuite } from "./suite/view.suite.ts";
-import { createSuiteFixture, type StorageHarness, type StorageSuiteOptions, test } from "./suite/suite-fixture.suite.ts";
+import {
+  createSuiteFixture,
+  type StorageHarness,
+  type StorageSuiteOptions,
+  test,
+} from "./suite/suite-fixture.suite.ts";
 
 export type { StorageHarness, StorageSuiteOptions } from "./suite/suite-fixture.suite.ts";
 

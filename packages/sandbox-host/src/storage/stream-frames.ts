@@ -63,30 +63,49 @@ export class FrameWriter extends Transform {
 
 /** The payloads of a stream of frames, each as soon as it is known to be whole. `STREAM_DAMAGED` for any other stream. */
 export async function* readFrames(source: Readable): AsyncGenerator<Buffer, void, undefined> {
-  let held: Buffer = Buffer.alloc(0);
-  let checksum = crc32(OPENING);
-  let part: "opening" | "frames" | "end" = "opening";
-  for await (const chunk of source as AsyncIterable<Buffer>) {
-    held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
-    if (part === "opening" && held.length >= OPENING.length) {
-      if (!held.subarray(0, OPENING.length).equals(OPENING)) throw streamDamaged("it is no stream of snapshots");
-      held = held.subarray(OPENING.length);
-      part = "frames";
-    }
-    while (part === "frames" && held.length >= HEADER_BYTES) {
-      const length = held.readUInt32LE(0);
-      if (length > MAX_PAYLOAD_BYTES) throw streamDamaged("a part of it is longer than any is");
-      if (held.length < HEADER_BYTES + length) break;
-      const payload = held.subarray(HEADER_BYTES, HEADER_BYTES + length);
-      checksum = checksumOf(held, payload, checksum);
-      if (held.readUInt32LE(4) !== checksum) throw streamDamaged("a checksum does not match");
-      held = held.subarray(HEADER_BYTES + length);
-      if (length === 0) part = "end";
-      else yield payload;
-    }
-    if (part === "end" && held.length > 0) throw streamDamaged("it goes on after its end");
+  const parser = new FrameParser();
+  for await (const chunk of source as AsyncIterable<Buffer>) yield* parser.take(chunk);
+  parser.finish();
+}
+
+class FrameParser {
+  #held: Buffer = Buffer.alloc(0);
+  #checksum = crc32(OPENING);
+  #part: "opening" | "frames" | "end" = "opening";
+
+  /** The payloads that are whole with this chunk; what is left is less than one frame. */
+  *take(chunk: Buffer): Generator<Buffer, void, undefined> {
+    this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    if (this.#part === "opening") this.#takeOpening();
+    for (let payload = this.#nextPayload(); payload !== undefined; payload = this.#nextPayload()) yield payload;
+    if (this.#part === "end" && this.#held.length > 0) throw streamDamaged("it goes on after its end");
   }
-  if (part !== "end") throw streamDamaged("it ends early");
+
+  finish(): void {
+    if (this.#part !== "end") throw streamDamaged("it ends early");
+  }
+
+  #takeOpening(): void {
+    if (this.#held.length < OPENING.length) return;
+    if (!this.#held.subarray(0, OPENING.length).equals(OPENING)) throw streamDamaged("it is no stream of snapshots");
+    this.#held = this.#held.subarray(OPENING.length);
+    this.#part = "frames";
+  }
+
+  /** Undefined if no whole frame is held; the last frame has no payload. */
+  #nextPayload(): Buffer | undefined {
+    if (this.#part !== "frames" || this.#held.length < HEADER_BYTES) return undefined;
+    const length = this.#held.readUInt32LE(0);
+    if (length > MAX_PAYLOAD_BYTES) throw streamDamaged("a part of it is longer than any is");
+    if (this.#held.length < HEADER_BYTES + length) return undefined;
+    const payload = this.#held.subarray(HEADER_BYTES, HEADER_BYTES + length);
+    this.#checksum = checksumOf(this.#held, payload, this.#checksum);
+    if (this.#held.readUInt32LE(4) !== this.#checksum) throw streamDamaged("a checksum does not match");
+    this.#held = this.#held.subarray(HEADER_BYTES + length);
+    if (length > 0) return payload;
+    this.#part = "end";
+    return undefined;
+  }
 }
 
 function checksumOf(header: Buffer, payload: Buffer, before: number): number {

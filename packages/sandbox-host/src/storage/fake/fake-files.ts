@@ -1,15 +1,4 @@
-import {
-  chmod,
-  cp,
-  lstat,
-  mkdir,
-  readdir,
-  readFile,
-  readlink,
-  symlink,
-  utimes,
-  writeFile,
-} from "node:fs/promises";
+import { chmod, cp, lstat, mkdir, readdir, readFile, readlink, symlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 /** Copies a tree of plain files, directories and links, with their modes and times. */

@@ -16,14 +16,7 @@ import {
 import { ProgressWatch } from "../progress-watch.ts";
 import type { BaseRef, SnapshotRef, StorageCall } from "../storage.ts";
 import { FrameWriter } from "../stream-frames.ts";
-import type {
-  ChainLink,
-  ReceivedSession,
-  ReceivedSnapshot,
-  StreamFormat,
-  StreamParent,
-  Streams,
-} from "../streams.ts";
+import type { ChainLink, ReceivedSession, ReceivedSnapshot, StreamFormat, StreamParent, Streams } from "../streams.ts";
 import { bytesOnlyIn, filesOf, packFiles, unpackFiles } from "./fake-files.ts";
 import { type FakePayload, readPayload } from "./fake-payload.ts";
 import {

@@ -65,7 +65,10 @@ export function streamTransferSuite(suite: StreamFixture): void {
 
     test("of 30 snapshots, with a branch and an undo, has no more heads than before", async () => {
       const { here, there } = suite;
-      const first = await newSession(here, Array.from({ length: 14 }, (_, index) => `a${index}`));
+      const first = await newSession(
+        here,
+        Array.from({ length: 14 }, (_, index) => `a${index}`),
+      );
       const second = await cloneOf(here, first, "a9", 2);
       for (let index = 0; index < 10; index += 1) await sealed(here, second, `b${index}`);
       await sealed(here, first, "undo");

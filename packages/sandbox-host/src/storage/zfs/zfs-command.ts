@@ -141,7 +141,14 @@ export class ZfsCommand {
     const { stdin, stdout, stderr, exit, kill } = await this.#options.runner.start(spec);
     stdin.on("error", () => undefined);
     const refusal = collectText(stderr, MAX_REFUSAL_BYTES);
-    return { stdin, stdout, outcome: outcomeOf(invocation.program, { exit, refusal }), kill: () => void kill() };
+    return {
+      stdin,
+      stdout,
+      outcome: outcomeOf(invocation.program, { exit, refusal }),
+      kill: () => {
+        kill();
+      },
+    };
   }
 
   /** Runs a command that changes nothing and returns its output. */

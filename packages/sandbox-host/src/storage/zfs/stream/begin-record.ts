@@ -51,10 +51,7 @@ export async function* unchanged({ record, rest }: BegunStream): AsyncGenerator<
  * The stream as that of a clone with another name. The checksum in its last record (Fletcher 4) covers the first one; it is
  * linear, so what a changed word adds to it follows from how many words come after.
  */
-export async function* asClone(
-  { record, rest }: BegunStream,
-  name: string,
-): AsyncGenerator<Buffer, void, undefined> {
+export async function* asClone({ record, rest }: BegunStream, name: string): AsyncGenerator<Buffer, void, undefined> {
   const begin = Buffer.from(record);
   begin.fill(0, AT.name);
   begin.write(name, AT.name, "latin1");
@@ -93,10 +90,7 @@ function withChecksum(
   return changed;
 }
 
-async function* prepended(
-  first: Buffer,
-  rest: AsyncIterable<Buffer>,
-): AsyncGenerator<Buffer, void, undefined> {
+async function* prepended(first: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
   if (first.length > 0) yield first;
   yield* rest;
 }

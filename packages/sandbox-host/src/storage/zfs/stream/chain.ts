@@ -6,11 +6,7 @@ import type { ZfsPool } from "../zfs-pool.ts";
 import { readPoints, snapshotsOf, type StreamPoint } from "./points.ts";
 
 /** In the order of their making, in which a parent comes before all that follow from it. */
-export async function readChain(
-  pool: ZfsPool,
-  token: string,
-  { signal }: StorageCall,
-): Promise<readonly ChainLink[]> {
+export async function readChain(pool: ZfsPool, token: string, { signal }: StorageCall): Promise<readonly ChainLink[]> {
   checkToken(token);
   const root = pool.layout.session(token);
   const points = await readPoints(pool, root, signal);

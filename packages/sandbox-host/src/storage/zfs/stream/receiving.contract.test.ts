@@ -8,7 +8,7 @@ import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
 import { describe, expect, it } from "@jest/globals";
 import { readFrames } from "../../stream-frames.ts";
-import type { ChainLink, Streams } from "../../streams.ts";
+import type { ChainLink } from "../../streams.ts";
 import { call, createNamedHome, DEADLINE_MS, zfs } from "../named-home.suite.ts";
 
 const run = promisify(execFile);
@@ -17,7 +17,7 @@ const run = promisify(execFile);
 async function createReceiver() {
   const home = await createNamedHome();
   const { storage, head, pool } = home;
-  const streams = storage.streams as Streams;
+  const streams = storage.streams!;
   await storage.seal(head, "s1", {}, call);
   await writeFile(join(head.path, "more"), "x");
   await storage.seal(head, "s2", {}, call);

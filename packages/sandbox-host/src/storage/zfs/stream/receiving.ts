@@ -1,12 +1,6 @@
 import type { Readable } from "node:stream";
 import { hasReason, invalidArgument, SandboxError } from "@turnbox/core";
-import {
-  checkGuid,
-  checkMarks,
-  checkNewSnapshot,
-  sessionNotFound,
-  snapshotNotFound,
-} from "../../names.ts";
+import { checkGuid, checkMarks, checkNewSnapshot, sessionNotFound, snapshotNotFound } from "../../names.ts";
 import type { StorageCall } from "../../storage.ts";
 import type { ReceivedSnapshot } from "../../streams.ts";
 import { filesystemOf, headOf, shortName } from "../layout.ts";

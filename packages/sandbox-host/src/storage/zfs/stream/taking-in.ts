@@ -99,7 +99,6 @@ function failureOf(outcome: Exclude<Outcome, { kind: "done" }>): SandboxError {
   return storageError(DOING, outcome);
 }
 
-
 async function* noting(
   payloads: AsyncGenerator<Buffer, void, undefined>,
   watch: ProgressWatch,
