@@ -71,6 +71,9 @@ export interface ReceivedSession {
  *       const stream = await here.streams.send({ token: "t1", name: link.name }, link.parent, call);
  *       // ... `stream` to the other machine, where names are given anew ...
  *     }
+ *     for (const { base, guid } of bases) // those that links name as their parents
+ *       if (!(await there.streams.hasBase(base, guid, call)))
+ *         await there.streams.receiveBase(base, guid, (await here.streams.sendBase({ ...base, guid }, call)).stream, call);
  *     await there.streams.beginSession({ token: "t9", marks: {} }, call);
  *     for (const link of links) // parents first
  *       await there.streams.receive({ token: "t9", name: newName(), guid: link.guid, ... }, stream, call);
@@ -92,7 +95,7 @@ export interface Streams {
   /** All snapshots of the session, parents before their children. */
   chain(token: string, call: StorageCall): Promise<readonly ChainLink[]>;
   /**
-   * The bytes of a snapshot as an increment of its parent, or in full if `parent` is null. The stream fails if the sender
+   * The bytes of a snapshot as an increment of its parent as `chain` names it, or in full if `parent` is null. The stream fails if the sender
    * does; a reader that destroys it ends the sender. The snapshot, and its parent, cannot be destroyed meanwhile.
    */
   send(snapshot: SnapshotRef, parent: StreamParent | null, call: StorageCall): Promise<Readable>;

@@ -1,31 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { asClone, readBegin, unchanged } from "./begin-record.ts";
-
-const RECORD_BYTES = 312;
-
-/** A stream like those of `zfs send`: a record that begins it, content, and one with the checksum of all before it. */
-function streamOf(content: Buffer, flags = 0): Buffer {
-  const begin = Buffer.alloc(RECORD_BYTES);
-  begin.writeBigUInt64LE(0x2f5bacbacn, 8);
-  begin.writeUInt32LE(flags, 36);
-  begin.writeBigUInt64LE(13813687641499641902n, 40);
-  begin.writeBigUInt64LE(4808149999668121279n, 48);
-  begin.write("pool/sessions/t1/g2@s1", 56);
-  const end = Buffer.alloc(RECORD_BYTES);
-  end.writeUInt32LE(5, 0);
-  for (const [index, sum] of fletcher4(Buffer.concat([begin, content])).entries())
-    end.writeBigUInt64LE(sum, 8 + index * 8);
-  return Buffer.concat([begin, content, end]);
-}
-
-function fletcher4(bytes: Buffer): readonly bigint[] {
-  const sums = [0n, 0n, 0n, 0n] as [bigint, bigint, bigint, bigint];
-  for (let at = 0; at < bytes.length; at += 4) {
-    sums[0] += BigInt(bytes.readUInt32LE(at));
-    for (const index of [1, 2, 3] as const) sums[index] += sums[index - 1] ?? 0n;
-  }
-  return sums.map((sum) => BigInt.asUintN(64, sum));
-}
+import { fletcher4, RECORD_BYTES, zfsStream } from "./zfs-stream.suite.ts";
 
 async function* inParts(bytes: Buffer, partBytes: number): AsyncGenerator<Buffer, void, undefined> {
   for (let at = 0; at < bytes.length; at += partBytes) yield bytes.subarray(at, at + partBytes);
@@ -41,7 +16,7 @@ const content = Buffer.from(Array.from({ length: 4000 }, (_, index) => (index * 
 
 describe("the begin of a zfs stream", () => {
   it("says what it is of, and passes on what it is", async () => {
-    const bytes = streamOf(content, 1);
+    const bytes = zfsStream(content, 1);
     for (const partBytes of [1, 100, 312, 5000]) {
       const begun = await readBegin(inParts(bytes, partBytes));
       expect(begun).toMatchObject({
@@ -56,12 +31,12 @@ describe("the begin of a zfs stream", () => {
   it("is refused if it is that of something else, or is not all there", async () => {
     const refused = { reason: "STREAM_DAMAGED" };
     await expect(readBegin(inParts(Buffer.alloc(1000), 100))).rejects.toMatchObject(refused);
-    await expect(readBegin(inParts(streamOf(content).subarray(0, 311), 100))).rejects.toMatchObject(refused);
+    await expect(readBegin(inParts(zfsStream(content).subarray(0, 311), 100))).rejects.toMatchObject(refused);
   });
 
   it("can be that of a clone with another name, under a checksum that is right again", async () => {
     for (const partBytes of [1, 300, 312, 313, 4000]) {
-      const begun = await readBegin(inParts(streamOf(content), partBytes));
+      const begun = await readBegin(inParts(zfsStream(content), partBytes));
       const changed = await collect(asClone(begun, "x/g3@other"));
       const [before, end] = [changed.subarray(0, -RECORD_BYTES), changed.subarray(-RECORD_BYTES)];
       expect(before.toString("latin1", 56, 67)).toBe("x/g3@other\0");
@@ -72,7 +47,7 @@ describe("the begin of a zfs stream", () => {
   });
 
   it("is not renamed if the record that ends it is not the last", async () => {
-    const bytes = Buffer.concat([streamOf(content), Buffer.alloc(8)]);
+    const bytes = Buffer.concat([zfsStream(content), Buffer.alloc(8)]);
     const begun = await readBegin(inParts(bytes, 500));
     await expect(collect(asClone(begun, "x/g3@other"))).rejects.toMatchObject({ reason: "STREAM_DAMAGED" });
   });

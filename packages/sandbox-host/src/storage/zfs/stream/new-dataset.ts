@@ -46,6 +46,16 @@ export async function prepareDataset(
     : { args: [target] };
 }
 
+/** After a stream that failed: what is not there is not noted any more. What a daemon still works on stays noted. */
+export async function forgetDataset(pool: ZfsPool, parent: string): Promise<void> {
+  const signal = AbortSignal.timeout(UNDO_DEADLINE_MS);
+  try {
+    if (unfinishedIn(await readPoints(pool, parent, signal)).length === 0) await clearNote(pool, parent, signal);
+  } catch {
+    // A note of what is not there harms nothing; the failure of the stream is what counts.
+  }
+}
+
 /** Gives what was received its properties, the mark of its owner last: with it, it is complete. */
 export async function finishDataset(
   pool: ZfsPool,
@@ -54,7 +64,7 @@ export async function finishDataset(
   // On its own clock: what has been taken in is worth keeping when the caller has gone.
   const signal = AbortSignal.timeout(UNDO_DEADLINE_MS);
   const all = [...settings, `${HOME_PROPERTY}=${pool.layout.home}`];
-  if (pool.flavor === "zfs-fuse") await setProperties(pool, { dataset: name, settings: all, doing: DOING }, signal);
+  await setProperties(pool, { dataset: name, settings: all, doing: DOING }, signal);
   await clearNote(pool, parent, signal);
 }
 

@@ -4,7 +4,7 @@ import type { BaseRef, StorageCall } from "../../storage.ts";
 import { makeBaseName } from "../bases.ts";
 import { baseOf, filesystemOf, shortName } from "../layout.ts";
 import type { ZfsPool } from "../zfs-pool.ts";
-import { finishDataset, markSnapshot, prepareDataset, removeUnfinished } from "./new-dataset.ts";
+import { finishDataset, forgetDataset, markSnapshot, prepareDataset, removeUnfinished } from "./new-dataset.ts";
 import { readPoints, type StreamPoint } from "./points.ts";
 import { takeIn } from "./taking-in.ts";
 import { verifyReceived } from "./verify.ts";
@@ -48,7 +48,12 @@ export async function receiveBase(
   // One that has its mark and whose snapshot has none was left by a service that died.
   if (!(await readPoints(pool, name, signal)).some((point) => isBaseOf(point, name, guid))) {
     const target = (): ReturnType<typeof prepareDataset> => prepareDataset(pool, wanted, { signal });
-    await takeIn(pool, source, { expected: { guid, parentGuid: null, target }, signal });
+    await takeIn(pool, source, { expected: { guid, parentGuid: null, target }, signal }).catch(
+      async (thrown: unknown) => {
+        await forgetDataset(pool, parent);
+        throw thrown;
+      },
+    );
     await verifyReceived(pool, { snapshot: `${name}@base`, guid }, { signal });
   }
   await finishDataset(pool, wanted);

@@ -7,7 +7,7 @@ import { filesystemOf, headOf, shortName } from "../layout.ts";
 import { markProperties, RECEIVED_PROPERTY } from "../marks.ts";
 import { FILE_PROPERTIES, type ZfsPool } from "../zfs-pool.ts";
 import type { BegunStream } from "./begin-record.ts";
-import { finishDataset, markSnapshot, type NewDataset, prepareDataset, removeUnfinished } from "./new-dataset.ts";
+import { finishDataset, forgetDataset, markSnapshot, prepareDataset, removeUnfinished } from "./new-dataset.ts";
 import { readPoints, type StreamPoint, unfinishedIn } from "./points.ts";
 import { findBases } from "./received-bases.ts";
 import { type ReceiveTarget, takeIn } from "./taking-in.ts";
@@ -39,6 +39,12 @@ export async function receive(
   if (present?.isOurs !== true) await markSnapshot(pool, snapshot, markProperties(wanted.marks));
 }
 
+/** Where a snapshot goes; with the origin of the head if that is a further one. */
+interface Target extends ReceiveTarget {
+  readonly head: string;
+  readonly origin?: string;
+}
+
 /** Returns the name of the snapshot in the pool. */
 async function takeInNew(
   pool: ZfsPool,
@@ -51,22 +57,21 @@ async function takeInNew(
   if (unfinishedIn(points).length > 0) await removeUnfinished(pool, root, { signal });
   const { guid, parentGuid } = wanted;
   const parent = parentGuid === null ? undefined : await findParent(pool, { points, guid: parentGuid, signal });
-  let made: { readonly snapshot: string; readonly origin?: string } | undefined;
-  const target = async (begun: BegunStream): Promise<ReceiveTarget> => {
+  const target = async (begun: BegunStream): Promise<Target> => {
     const head = begun.isClone ? undefined : headThatEndsAt(pool, points, parent);
-    const dataset = head ?? freeHead(pool, points, root);
-    made = { snapshot: `${dataset}@${wanted.name}`, ...(head === undefined && parent && { origin: parent }) };
-    if (head !== undefined) return { args: [made.snapshot] };
-    const settings = headSettings(pool, dataset);
-    const fresh: NewDataset = { parent: root, name: dataset, snapshot: wanted.name, origin: parent, settings };
-    return await prepareDataset(pool, fresh, { signal });
+    if (head !== undefined) return { args: [`${head}@${wanted.name}`], head };
+    const name = freeHead(pool, points, root);
+    const fresh = { parent: root, name, snapshot: wanted.name, origin: parent, settings: headSettings(pool, name) };
+    return { ...(await prepareDataset(pool, fresh, { signal })), head: name, ...(parent && { origin: parent }) };
   };
-  await takeIn(pool, source, { expected: { guid, parentGuid, target }, signal }).catch(async (thrown: unknown) => {
+  const expected = { guid, parentGuid, target };
+  const { head, origin } = await takeIn(pool, source, { expected, signal }).catch(async (thrown: unknown) => {
+    await forgetDataset(pool, root);
     throw hasReason(thrown, "POOL_FULL") ? await whatIsFull(pool, root, thrown) : thrown;
   });
-  if (made === undefined) throw new SandboxError("INTERNAL", "a stream was received nowhere");
-  await verifyReceived(pool, { ...made, guid }, { signal });
-  return made.snapshot;
+  const snapshot = `${head}@${wanted.name}`;
+  await verifyReceived(pool, { snapshot, guid, ...(origin && { origin }) }, { signal });
+  return snapshot;
 }
 
 /** The name of the snapshot in the pool that is of this guid: one of the session itself, or a base. */

@@ -11,6 +11,9 @@ const DOING = "sending a snapshot";
 /** How long a sender that has nowhere to write is waited for. */
 const END_PATIENCE_MS = 5000;
 
+/** What streams need of a pool. */
+export type StreamingPool = Pick<ZfsPool, "zfs" | "clock" | "limits" | "flavor">;
+
 /** A stream that is being sent. */
 export interface Sending {
   readonly stream: Readable;
@@ -23,7 +26,7 @@ export interface Sending {
  * signal aborts, and when neither side has moved for a time: a snapshot cannot be destroyed as long as it is sent.
  */
 export async function startSending(
-  { zfs, clock, limits, flavor }: ZfsPool,
+  { zfs, clock, limits, flavor }: StreamingPool,
   { snapshot, parent }: { readonly snapshot: string; readonly parent: string | undefined },
   signal: AbortSignal,
 ): Promise<Sending> {

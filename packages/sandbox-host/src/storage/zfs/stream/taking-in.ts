@@ -6,11 +6,12 @@ import { ProgressWatch } from "../../progress-watch.ts";
 import { readFrames } from "../../stream-frames.ts";
 import { storageError } from "../failure.ts";
 import { type Outcome, throwIfAborted } from "../zfs-command.ts";
-import type { ZfsPool } from "../zfs-pool.ts";
 import { asClone, type BegunStream, readBegin, unchanged } from "./begin-record.ts";
-import { stdioOf } from "./sending.ts";
+import { stdioOf, type StreamingPool } from "./sending.ts";
 
 const DOING = "receiving a snapshot";
+/** How long a receiver whose input was closed is waited for before it is killed. */
+const STOP_PATIENCE_MS = 10_000;
 
 /** Where a stream goes. */
 export interface ReceiveTarget {
@@ -20,23 +21,25 @@ export interface ReceiveTarget {
   readonly renamed?: string;
 }
 
-export interface Expected {
+export interface Expected<Target extends ReceiveTarget> {
   readonly guid: string;
   readonly parentGuid: string | null;
   /** Called once it is certain that the stream is of the snapshot that was announced. */
-  readonly target: (begun: BegunStream) => Promise<ReceiveTarget>;
+  readonly target: (begun: BegunStream) => Promise<Target>;
 }
 
 /**
- * Hands a stream to `zfs receive`, which takes in all of it or leaves nothing. The source is destroyed on every way out. What
- * zfs refuses for want of room fails with `POOL_FULL`.
+ * Hands a stream to `zfs receive`, which takes in all of it or leaves nothing; returns where it went. The source is destroyed
+ * on every way out. What zfs refuses for want of room fails with `POOL_FULL`.
  */
-export async function takeIn(
-  pool: ZfsPool,
+export async function takeIn<Target extends ReceiveTarget>(
+  pool: StreamingPool,
   source: Readable,
-  { expected, signal }: { readonly expected: Expected; readonly signal: AbortSignal },
-): Promise<void> {
+  { expected, signal }: { readonly expected: Expected<Target>; readonly signal: AbortSignal },
+): Promise<Target> {
+  const stopped = new AbortController();
   const stop = (reason: SandboxError): void => {
+    stopped.abort(reason);
     source.destroy(reason);
   };
   using watch = new ProgressWatch({
@@ -55,7 +58,9 @@ export async function takeIn(
     const begun = await readBegin(noting(readFrames(source), watch));
     if (begun.guid !== expected.guid || begun.parentGuid !== expected.parentGuid)
       throw streamDamaged("it is of another snapshot, or an increment of another one");
-    await receive(pool, begun, { target: await expected.target(begun), signal });
+    const target = await expected.target(begun);
+    await receive(pool, begun, { target, stopped: stopped.signal });
+    return target;
   } catch (thrown) {
     throwIfAborted(signal);
     throw thrown instanceof SandboxError ? thrown : streamDamaged("it broke off", thrown);
@@ -67,27 +72,30 @@ export async function takeIn(
 
 /** The end of its input makes `zfs receive` end, and clear up, by itself; killed, it would leave that to its daemon. */
 async function receive(
-  { zfs, clock, limits, flavor }: ZfsPool,
+  { zfs, clock, limits, flavor }: StreamingPool,
   begun: BegunStream,
-  { target, signal }: { readonly target: ReceiveTarget; readonly signal: AbortSignal },
+  { target, stopped }: { readonly target: ReceiveTarget; readonly stopped: AbortSignal },
 ): Promise<void> {
   const args = ["receive", "-u", ...target.args];
-  const receiver = await zfs.startStreaming({ program: "zfs", args }, { stdio: stdioOf(flavor), signal });
+  const receiver = await zfs.startStreaming({ program: "zfs", args }, { stdio: stdioOf(flavor), signal: stopped });
   receiver.stdout.resume();
   const bytes = target.renamed === undefined ? unchanged(begun) : asClone(begun, target.renamed);
-  const fed = await pipeline(bytes, receiver.stdin).then(
+  const fed = await pipeline(bytes, receiver.stdin, { signal: stopped }).then(
     () => undefined,
     (thrown: unknown) => thrown,
   );
   receiver.stdin.destroy();
-  if ((await raceTime(receiver.outcome, { clock, atMostMs: limits.streamPatienceMs })) === "goes_on") {
+  const atMostMs = stopped.aborted ? STOP_PATIENCE_MS : limits.streamPatienceMs;
+  if ((await raceTime(receiver.outcome, { clock, atMostMs })) === "goes_on") {
     receiver.kill();
     throw new SandboxError("STORAGE_UNAVAILABLE", `${DOING} does not end`, { admitted: "unknown" });
   }
   const outcome = await receiver.outcome;
+  if (fed === undefined && outcome.kind === "done") return;
   // What ended the feeding is the cause; a pipe that zfs has closed is not.
+  if (stopped.aborted) throw SandboxError.from(stopped.reason);
   if (fed instanceof SandboxError) throw fed;
-  if (outcome.kind !== "done") throw failureOf(outcome);
+  throw outcome.kind === "done" ? streamDamaged("it was not read to its end", fed) : failureOf(outcome);
 }
 
 function failureOf(outcome: Exclude<Outcome, { kind: "done" }>): SandboxError {
