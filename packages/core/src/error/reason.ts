@@ -181,8 +181,8 @@ export const ERROR_TABLE = {
   SNAPSHOT_IN_USE: row(
     Code.FailedPrecondition,
     "never",
-    "Something that still lives was made from this snapshot.",
-    "Destroy what depends on it first.",
+    "Something that still lives was made from this snapshot, or it is being sent to another host.",
+    "Destroy what depends on it first; what is being sent can go once that is over.",
   ),
   SNAPSHOTS_NOT_AVAILABLE: row(
     Code.Unimplemented,
@@ -195,6 +195,12 @@ export const ERROR_TABLE = {
     "never",
     "The session's files and snapshots together use up its outer quota.",
     "Delete snapshots, or create the session with a larger quota.",
+  ),
+  STREAM_DAMAGED: row(
+    Code.DataLoss,
+    "never",
+    "The stream of a snapshot ends early, was changed on its way, or is not of the snapshot that was announced; nothing of it was kept.",
+    "Send the snapshot again; if a stored copy fails again, use another copy.",
   ),
 
   // Templates

@@ -115,5 +115,16 @@ export function snapshotNotFound(): SandboxError {
 }
 
 export function snapshotInUse(what: string): SandboxError {
-  return new SandboxError("SNAPSHOT_IN_USE", `${what} cannot go: something that lives was cloned from it`);
+  const why = "something that lives was cloned from it, or it is being sent";
+  return new SandboxError("SNAPSHOT_IN_USE", `${what} cannot go: ${why}`);
+}
+
+/** A stream of which nothing was taken in. */
+export function streamDamaged(why: string, cause?: unknown): SandboxError {
+  return new SandboxError("STREAM_DAMAGED", `the stream cannot be taken in: ${why}`, { cause });
+}
+
+/** Refuses what is no guid, in decimal digits as backends print it. */
+export function checkGuid(guid: string): void {
+  if (!/^[1-9][0-9]{0,19}$/.test(guid)) throw invalidArgument("guid", "must be a decimal number of at most 20 digits");
 }

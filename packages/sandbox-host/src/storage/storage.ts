@@ -17,6 +17,7 @@ import type {
   StorageStatus,
 } from "./model.ts";
 import type { Prewarm } from "./prewarm.ts";
+import type { Streams } from "./streams.ts";
 import type { Views } from "./views.ts";
 
 export type * from "./model.ts";
@@ -80,14 +81,16 @@ export type { Views } from "./views.ts";
  * `TEMPLATE_IN_USE`, `SNAPSHOT_NOT_FOUND`, `SNAPSHOT_IN_USE`, `SESSION_NOT_FOUND`, and `SNAPSHOTS_NOT_AVAILABLE` for
  * everything about snapshots if they are unsupported.
  *
- * What looks at the past is in `Views`, what counts bytes in `Usage`, directories for output in `Journals`, and what only
- * serves speed in the optional `Prewarm`.
+ * What looks at the past is in `Views`, what counts bytes in `Usage`, directories for output in `Journals`, what only serves
+ * speed in the optional `Prewarm`, and what takes snapshots to other machines in the optional `Streams`.
  */
 export interface Storage extends Views, Usage, Journals {
   readonly kind: "zfs" | "local-disk" | "fake";
   readonly capabilities: StorageCapabilities;
   /** Absent if this storage has nothing to prepare. */
   readonly prewarm?: Prewarm;
+  /** Absent if this storage cannot send snapshots or take them in. */
+  readonly streams?: Streams;
 
   /**
    * Makes what is missing once, reopens what is there, heals what can be healed. Call before anything else, and again at
@@ -168,7 +171,7 @@ export interface Storage extends Views, Usage, Journals {
   seal(head: HeadRef, name: string, marks: Marks, call: StorageCall): Promise<void>;
   /** All snapshots of the session's heads, oldest first. */
   listSnapshots(token: string, call: StorageCall): Promise<readonly SnapshotInfo[]>;
-  /** A snapshot that is not there is gone; one that something was cloned from is `SNAPSHOT_IN_USE`. */
+  /** A snapshot that is not there is gone; one that something was cloned from, or that is being sent, is `SNAPSHOT_IN_USE`. */
   destroySnapshot(snapshot: SnapshotRef, call: StorageCall): Promise<void>;
 
   /** Sets marks of the session; others stay as they are. */

@@ -2,8 +2,10 @@ import { afterStep, type GraphStep, type HeadGraph, nextCollectStep, nextShrinkS
 import type { HeadRef } from "../storage.ts";
 import {
   type FakeSession,
+  type FakeSnapshot,
   headOf,
   isUsed,
+  leaseKeyOf,
   removeHead,
   removeSnapshot,
   sessionOf,
@@ -11,14 +13,15 @@ import {
   type World,
 } from "./fake-world.ts";
 
-const NONE: ReadonlySet<number> = new Set();
-
 export async function collectHeads(world: World, keep: HeadRef): Promise<readonly HeadRef[]> {
   const { token, generation: kept } = headOf(world, keep).head;
   const gone: HeadRef[] = [];
+  const isSent = ({ info }: FakeSnapshot): boolean => world.leases.has(leaseKeyOf(info));
+  const sent = [...sessionOf(world, token).snapshots.values()].filter(isSent);
+  const busy = new Set(sent.map(({ info }) => info.generation));
   let graph = readGraph(world, token);
   for (;;) {
-    const step = nextCollectStep(graph, { kept, busy: NONE });
+    const step = nextCollectStep(graph, { kept, busy });
     if (step === undefined) return gone;
     await takeStep(sessionOf(world, token), step);
     if (step.kind === "destroy-head") gone.push({ token, generation: step.generation });
@@ -67,11 +70,14 @@ async function takeStep(session: FakeSession, step: GraphStep): Promise<void> {
   const old = session.heads.get(step.over);
   if (old === undefined || head.origin.kind === "base") throw new Error("the fake storage cannot promote this head");
   const { origin } = head;
-  for (const { info, directory } of snapshotsOn(session, step.over)) {
+  for (const snapshot of snapshotsOn(session, step.over)) {
+    const { info } = snapshot;
     // In place: the order is that of their making.
-    session.snapshots.set(info.name, { info: { ...info, generation: step.generation }, directory });
+    session.snapshots.set(info.name, { ...snapshot, info: { ...info, generation: step.generation } });
     if (info.name === origin.snapshot.name) break;
   }
+  head.receivedBase = old.receivedBase;
+  old.receivedBase = undefined;
   head.origin = old.origin;
   old.origin = origin;
 }

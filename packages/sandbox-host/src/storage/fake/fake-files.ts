@@ -1,4 +1,4 @@
-import { chmod, cp, lstat, readdir, readFile, readlink, utimes } from "node:fs/promises";
+import { chmod, cp, lstat, mkdir, readdir, readFile, readlink, symlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 /** Copies a tree of plain files, directories and links, with their modes and times. */
@@ -43,4 +43,45 @@ export function bytesOnlyIn(
 ): number {
   const own = new Map(trees.flatMap((tree) => [...tree]));
   return [...own].filter(([key]) => !others.some((other) => other.has(key))).reduce((sum, [, bytes]) => sum + bytes, 0);
+}
+
+/** A file, a directory or a link of a tree. */
+export interface PackedFile {
+  readonly name: string;
+  readonly kind: "file" | "directory" | "link";
+  readonly mode: number;
+  readonly mtimeMs: number;
+  /** In base64; the target of a link. */
+  readonly content: string;
+}
+
+/** The tree as data, directories before what is in them. */
+export async function packFiles(directory: string): Promise<readonly PackedFile[]> {
+  const names = ["", ...(await readdir(directory, { recursive: true })).sort()];
+  return await Promise.all(
+    names.map(async (name) => {
+      const path = join(directory, name);
+      const found = await lstat(path);
+      const { mode, mtimeMs } = found;
+      if (found.isSymbolicLink()) return { name, kind: "link", mode, mtimeMs, content: await readlink(path) };
+      if (found.isDirectory()) return { name, kind: "directory", mode, mtimeMs, content: "" };
+      return { name, kind: "file", mode, mtimeMs, content: await readFile(path, "base64") };
+    }),
+  );
+}
+
+/** Makes the tree again in an empty directory. */
+export async function unpackFiles(files: readonly PackedFile[], directory: string): Promise<void> {
+  for (const { name, kind, content } of files) {
+    const path = join(directory, name);
+    if (kind === "directory") await mkdir(path, { recursive: true });
+    else if (kind === "link") await symlink(content, path);
+    else await writeFile(path, content, "base64");
+  }
+  // Modes and times of directories last: what is made in them changes both.
+  for (const { name, kind, mode, mtimeMs } of files.toReversed()) {
+    if (kind === "link") continue;
+    await chmod(join(directory, name), mode);
+    await utimes(join(directory, name), mtimeMs / 1000, mtimeMs / 1000);
+  }
 }

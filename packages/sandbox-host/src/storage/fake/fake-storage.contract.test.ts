@@ -10,7 +10,7 @@ const call = { signal: new AbortController().signal };
 
 async function createHarness(): Promise<{ storage: FakeStorage; restarted: () => FakeStorage } & AsyncDisposable> {
   const directory = await mkdtemp(join(tmpdir(), "turnbox-fake-"));
-  const storage = createFakeStorage({ directory });
+  const storage = createFakeStorage({ directory, streamPatienceMs: 1000 });
   await storage.open(call);
   return {
     storage,
@@ -21,7 +21,7 @@ async function createHarness(): Promise<{ storage: FakeStorage; restarted: () =>
   };
 }
 
-storageSuite("fake", createHarness, { quota: "remembered", mounts: "pretended" });
+storageSuite("fake", createHarness, { quota: "remembered", mounts: "pretended", streams: "offered" });
 
 describe("createFakeStorage", () => {
   const base = { name: "mini", digest: "ab" };

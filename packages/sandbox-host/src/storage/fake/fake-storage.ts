@@ -2,6 +2,7 @@ import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { type Clock, KeyedMutex, namingAborts, SandboxError, Semaphore, systemClock } from "@turnbox/core";
+import { Leases } from "../leases.ts";
 import {
   baseInUse,
   checkBase,
@@ -34,8 +35,10 @@ import { type Point, type View, VIEWS_AT_ONCE } from "../views.ts";
 import { collectHeads, isPinned, shrinkPinned } from "./fake-dependencies.ts";
 import { createFaultInjection, type FakeFaults, type StorageOperation } from "./fake-faults.ts";
 import { bytesOnlyIn, copyFiles, describeFiles, filesOf } from "./fake-files.ts";
+import { dropReceivedBases, FakeStreams } from "./fake-streams.ts";
 import {
   allHeads,
+  baseOfHead,
   type FakeHead,
   type FakeSession,
   type FakeSnapshot,
@@ -44,6 +47,7 @@ import {
   isDescendant,
   isUsed,
   keyOf,
+  newGuid,
   originOf,
   removeHead,
   removeSnapshot,
@@ -57,6 +61,8 @@ export interface FakeStorageOptions {
   /** An empty directory for the files; its maker removes it. */
   readonly directory: string;
   readonly clock?: Clock;
+  /** How long a stream may stand still. Default a minute. */
+  readonly streamPatienceMs?: number;
 }
 
 /** A storage for tests: an index in memory, real files in a directory, snapshots that are copies. Bounds are not enforced. */
@@ -78,7 +84,15 @@ const SIZE_BYTES = 1024 ** 4;
 const NEVER = new AbortController().signal;
 
 export function createFakeStorage(options: FakeStorageOptions): FakeStorage {
-  return inWorld(options, { bases: new Map(), sessions: new Map(), views: new Set(), nextDirectory: 1, lost: [] });
+  return inWorld(options, {
+    bases: new Map(),
+    receivedBases: new Map(),
+    sessions: new Map(),
+    views: new Set(),
+    leases: new Leases(),
+    nextDirectory: 1,
+    lost: [],
+  });
 }
 
 function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
@@ -147,7 +161,7 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
       ...heads.map(({ head }) => head.path),
       ...[...session.snapshots.values()].map(({ directory }) => directory),
     ];
-    const bases = heads.flatMap(({ origin }) => (origin.kind === "base" ? [originOf(world, origin).directory] : []));
+    const bases = heads.flatMap((head) => baseOfHead(world, head)?.directory ?? []);
     return bytesOnlyIn(await Promise.all(own.map(filesOf)), await Promise.all(bases.map(filesOf)));
   };
 
@@ -155,8 +169,10 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
   const removeJournals = (token: string): Promise<void> => rm(journalsOf(token), { recursive: true, force: true });
   const removeSession = async (token: string, session: FakeSession): Promise<void> => {
     await removeJournals(token);
+    const bases = [...session.heads.values()].flatMap(({ receivedBase }) => receivedBase ?? []);
     for (const head of [...session.heads.values()]) await removeHead(session, head);
     world.sessions.delete(token);
+    await dropReceivedBases(world, bases);
   };
   const takeSnapshot = async (ref: HeadRef, name: string, marks: Marks): Promise<FakeSnapshot> => {
     const { token, generation, path } = headOf(world, ref).head;
@@ -166,6 +182,7 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
     const snapshot = {
       info: { token, name, generation, createdAtMs: clock.nowMs(), referencedBytes, marks },
       directory,
+      guid: newGuid(),
     };
     sessionOf(world, token).snapshots.set(name, snapshot);
     return snapshot;
@@ -193,6 +210,25 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
     return { path: directory, snapshot: view.snapshot, [Symbol.asyncDispose]: end };
   };
 
+  const streams = new FakeStreams({
+    world,
+    clock,
+    newDirectory,
+    patienceMs: options.streamPatienceMs ?? 60_000,
+    inTurn: ({ signal }, work) =>
+      namingAborts(
+        turns.run(
+          "all",
+          async () => {
+            if (signal.aborted) throw SandboxError.from(signal.reason);
+            if (state === "closed") throw new SandboxError("STORAGE_UNAVAILABLE", "the storage is not open");
+            return await work();
+          },
+          signal,
+        ),
+      ),
+  });
+
   const seal: FakeStorage["seal"] = (ref, name, marks, call) =>
     operate("seal", call, async () => {
       checkNewSnapshot({ token: ref.token, name });
@@ -213,6 +249,7 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
     restarted: () => inWorld(options, world),
     open: (call) =>
       operate("open", call, async () => {
+        if (state === "closed") await dropReceivedBases(world, [...world.receivedBases.keys()]);
         state = "open";
         const remounted = world.lost;
         if (remounted.length > 0) await call.onRemounted?.(remounted);
@@ -246,7 +283,7 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         }
         const referencedBytes = bytesOnlyIn([await filesOf(directory)], []);
         const info = { name: base.name, digest: base.digest, createdAtMs: clock.nowMs(), referencedBytes };
-        world.bases.set(keyOf(base), { info, directory });
+        world.bases.set(keyOf(base), { info, directory, guid: newGuid() });
         return info;
       }),
     listBases: (call) =>
@@ -256,8 +293,8 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         checkBase(base);
         const present = world.bases.get(keyOf(base));
         if (present === undefined) return;
-        if (allHeads(world).some(({ origin }) => origin.kind === "base" && keyOf(origin.base) === keyOf(base)))
-          throw baseInUse(base);
+        const isOn = (head: FakeHead): boolean => baseOfHead(world, head) === present;
+        if (world.leases.has(keyOf(base)) || allHeads(world).some(isOn)) throw baseInUse(base);
         world.bases.delete(keyOf(base));
         await rm(present.directory, { recursive: true });
       }),
@@ -334,6 +371,7 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
         return Promise.resolve();
       }),
     seal,
+    streams,
     prewarm: {
       prepareSeal: (ref) => ({ take: (name, marks, call) => seal(ref, name, marks, call) }),
     },
@@ -398,6 +436,7 @@ function inWorld(options: FakeStorageOptions, world: World): FakeStorage {
       operate("destroyAll", call, async () => {
         state = "closed";
         world.bases.clear();
+        world.receivedBases.clear();
         world.sessions.clear();
         world.views.clear();
         await rm(options.directory, { recursive: true, force: true });

@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { rm } from "node:fs/promises";
 import {
   baseNotFound,
@@ -9,11 +10,13 @@ import {
   sessionNotFound,
   snapshotNotFound,
 } from "../names.ts";
+import type { Leases } from "../leases.ts";
 import type { BaseInfo, BaseRef, Head, HeadRef, Marks, Origin, SnapshotInfo, SnapshotRef } from "../storage.ts";
 
 export interface FakeBase {
   readonly info: BaseInfo;
   readonly directory: string;
+  readonly guid: string;
 }
 export interface FakeHead {
   /** Another bound is another head in the same place. */
@@ -22,10 +25,15 @@ export interface FakeHead {
   /** A promotion changes it. */
   origin: Origin;
   mounted: "yes" | "no";
+  /** The guid of the base that it came from, on a head of received snapshots. */
+  receivedBase?: string | undefined;
+  /** Consists of received snapshots. */
+  readonly received?: boolean;
 }
 export interface FakeSnapshot {
   readonly info: Omit<SnapshotInfo, "usedBytes">;
   readonly directory: string;
+  readonly guid: string;
 }
 export interface FakeSession {
   marks: Marks;
@@ -43,12 +51,32 @@ export interface World {
   readonly bases: Map<string, FakeBase>;
   readonly sessions: Map<string, FakeSession>;
   readonly views: Set<FakeView>;
+  /** By their guids; no listing shows them. */
+  readonly receivedBases: Map<string, FakeBase>;
+  /** Snapshots and bases that are being sent. */
+  readonly leases: Leases;
   nextDirectory: number;
   lost: readonly HeadRef[];
 }
 
 export function keyOf({ name, digest }: BaseRef): string {
   return `${name}@${digest}`;
+}
+
+/** What a snapshot that is being sent is leased by. */
+export function leaseKeyOf({ token, name }: SnapshotRef): string {
+  return `${token}/${name}`;
+}
+
+export function newGuid(): string {
+  return String(randomInt(1, 2 ** 47));
+}
+
+/** The base that a head came from, which may be a received one. */
+export function baseOfHead(world: World, { origin, receivedBase }: FakeHead): FakeBase | undefined {
+  if (origin.kind !== "base") return undefined;
+  const own = world.bases.get(keyOf(origin.base));
+  return receivedBase === undefined || receivedBase === own?.guid ? own : world.receivedBases.get(receivedBase);
 }
 
 export function sessionOf(world: World, token: string): FakeSession {
@@ -94,11 +122,12 @@ export function snapshotsOn({ snapshots }: FakeSession, generation: number): rea
   return [...snapshots.values()].filter(({ info }) => info.generation === generation);
 }
 
-/** Whether a head or a view stands on the snapshot; `outside` leaves out heads of its own session. */
+/** Whether a head or a view stands on the snapshot, or it is being sent; `outside` leaves out heads of its own session. */
 export function isUsed(world: World, { token, name }: SnapshotRef, by: "anything" | "outside"): boolean {
   const isIt = (other: SnapshotRef): boolean => other.token === token && other.name === name;
   const heads = allHeads(world).filter(({ origin }) => origin.kind === "snapshot" && isIt(origin.snapshot));
   return (
+    world.leases.has(leaseKeyOf({ token, name })) ||
     heads.some(({ head }) => by === "anything" || head.token !== token) ||
     [...world.views].some(({ snapshot }) => isIt(snapshot))
   );

@@ -23,7 +23,7 @@ async function createHarness() {
   };
 }
 
-storageSuite("local-disk", createHarness, { quota: "remembered", mounts: "none" });
+storageSuite("local-disk", createHarness, { quota: "remembered", mounts: "none", streams: "none" });
 
 describe("LocalDiskStorage", () => {
   it("keeps owners and hard links in copies", async () => {

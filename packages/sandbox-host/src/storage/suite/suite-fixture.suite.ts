@@ -18,6 +18,8 @@ export interface StorageSuiteOptions {
   readonly quota: "enforced" | "remembered";
   /** Whether heads can be unmounted, and a user keeps them from it. */
   readonly mounts: "real" | "pretended" | "none";
+  /** Whether snapshots can be sent and received; a stream that stands still ends within some seconds then. */
+  readonly streams: "offered" | "none";
 }
 
 export interface NewSession {

@@ -3,6 +3,7 @@ import { baseInUse, checkBase } from "../names.ts";
 import type { BaseInfo, BaseRef, StorageCall } from "../storage.ts";
 import type { Dataset } from "./datasets.ts";
 import { storageError } from "./failure.ts";
+import { baseOf } from "./layout.ts";
 import { property, toProperties } from "./marks.ts";
 import { FILE_PROPERTIES, UNDO_DEADLINE_MS, type ZfsPool } from "./zfs-pool.ts";
 
@@ -38,18 +39,15 @@ export async function createBase(
 export async function listBases(pool: ZfsPool, { signal }: StorageCall): Promise<readonly BaseInfo[]> {
   const datasets = await pool.datasets.tree(pool.layout.bases, signal);
   return datasets.flatMap((dataset) => {
-    const [name, digest, ...rest] = dataset.name
-      .slice(pool.layout.bases.length + 1)
-      .replace(/@base$/, "")
-      .split("/");
-    if (!dataset.name.endsWith("@base") || name === undefined || digest === undefined || rest.length > 0) return [];
-    return [seen(pool, { name, digest }, dataset)];
+    const found = dataset.name.endsWith("@base") ? baseOf(pool.layout, dataset.name) : undefined;
+    return found === undefined || found.receivedGuid !== undefined ? [] : [seen(pool, found.base, dataset)];
   });
 }
 
 export async function destroyBase(pool: ZfsPool, base: BaseRef, { signal }: StorageCall): Promise<void> {
   checkBase(base);
   const snapshot = pool.layout.baseSnapshot(base);
+  if (pool.leases.has(snapshot)) throw baseInUse(base);
   if ((await pool.datasets.find(snapshot, signal)) !== undefined) {
     const outcome = await pool.datasets.destroy(snapshot, {
       scope: "alone",
@@ -68,27 +66,28 @@ export async function findBase(pool: ZfsPool, base: BaseRef, signal: AbortSignal
   return snapshot === undefined ? undefined : seen(pool, base, snapshot);
 }
 
-async function makeDataset({ zfs, layout, mounts }: ZfsPool, base: BaseRef, signal: AbortSignal): Promise<void> {
-  const own = toProperties(layout.home, {});
-  const parent = [
-    "create",
-    ...property("mountpoint", "none"),
-    ...property("canmount", "off"),
-    ...own,
-    layout.baseName(base.name),
-  ];
+async function makeDataset(pool: ZfsPool, base: BaseRef, signal: AbortSignal): Promise<void> {
+  const { layout, mounts } = pool;
+  await makeBaseName(pool, base.name, signal);
   const path = layout.baseMount(base);
   const files = [...FILE_PROPERTIES, `mountpoint=${path}`].flatMap((value) => ["-o", value]);
-  const dataset = ["create", ...files, ...own, layout.base(base)];
-  for (const args of [parent, dataset]) {
-    // If the outcome is unknown, the second try fails because it exists.
-    const outcome = await zfs.change(
-      { program: "zfs", args, doing: "making a template", isDone: () => Promise.resolve(false) },
-      signal,
-    );
-    if (outcome.kind === "refused" && outcome.failure !== "exists") throw storageError("making a template", outcome);
-  }
+  await createIfAbsent(pool, [...files, ...toProperties(layout.home, {}), layout.base(base)], signal);
   await mounts.mount({ dataset: layout.base(base), path }, signal);
+}
+
+/** Makes the dataset that holds all versions of a template. */
+export async function makeBaseName(pool: ZfsPool, name: string, signal: AbortSignal): Promise<void> {
+  const { layout } = pool;
+  const unmounted = [...property("mountpoint", "none"), ...property("canmount", "off")];
+  await createIfAbsent(pool, [...unmounted, ...toProperties(layout.home, {}), layout.baseName(name)], signal);
+}
+
+async function createIfAbsent({ zfs }: ZfsPool, args: readonly string[], signal: AbortSignal): Promise<void> {
+  const doing = "making a template";
+  // If the outcome is unknown, the second try fails because it exists.
+  const isDone = (): Promise<boolean> => Promise.resolve(false);
+  const outcome = await zfs.change({ program: "zfs", args: ["create", ...args], doing, isDone }, signal);
+  if (outcome.kind === "refused" && outcome.failure !== "exists") throw storageError(doing, outcome);
 }
 
 async function freeze(pool: ZfsPool, base: BaseRef, signal: AbortSignal): Promise<void> {

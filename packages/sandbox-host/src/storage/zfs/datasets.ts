@@ -113,6 +113,15 @@ export class Datasets {
     return new Map(children.map(([name, properties]) => [name, parseBytes(properties.get("used")?.value)]));
   }
 
+  /** These properties of the dataset and of all below it, ours or not, by name; nothing if it is not there. */
+  async properties(
+    root: string,
+    names: readonly string[],
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, ReadonlyMap<string, Property>>> {
+    return await this.#get(["-r", names.join(","), root], signal);
+  }
+
   /** Names of the dataset and of all of ours below it: one property of each is read, and nothing else. */
   async ownNames(root: string, signal: AbortSignal): Promise<readonly string[]> {
     return [...(await this.#get(["-r", HOME_PROPERTY, root], signal))].flatMap(([name, properties]) =>
@@ -186,7 +195,7 @@ function answered(outcome: Outcome): string {
 }
 
 /** By its own mark; one that is only inherited does not count. */
-function isOurs(properties: Properties, layout: Layout): boolean {
+export function isOurs(properties: ReadonlyMap<string, Property>, layout: Pick<Layout, "home">): boolean {
   const mark = properties.get(HOME_PROPERTY);
   return mark?.value === layout.home && mark.source === "local";
 }

@@ -5,7 +5,7 @@ import type { HeadRef, StorageCall } from "../storage.ts";
 import { storageError } from "./failure.ts";
 import { mountOf } from "./heads.ts";
 import { endJournals } from "./journals.ts";
-import { filesystemOf, headOf, shortName } from "./layout.ts";
+import { filesystemOf, generationOf, headOf, shortName } from "./layout.ts";
 import { clonedElsewhere } from "./lineage.ts";
 import { destroySession } from "./sessions.ts";
 import type { Outcome } from "./zfs-command.ts";
@@ -20,7 +20,7 @@ export async function collectHeads(pool: ZfsPool, keep: HeadRef, { signal }: Sto
   const { token, generation: kept } = keep;
   let graph = await readGraph(pool, token, signal);
   if (!graph.heads.some(({ generation }) => generation === kept)) throw headNotFound(keep);
-  const busy = new Set<number>();
+  const busy = new Set(beingSent(pool, token));
   const gone: HeadRef[] = [];
   for (;;) {
     const step = nextCollectStep(graph, { kept, busy });
@@ -42,16 +42,24 @@ export async function collectHeads(pool: ZfsPool, keep: HeadRef, { signal }: Sto
 export async function shrinkSession(pool: ZfsPool, token: string, { signal }: StorageCall): Promise<void> {
   checkToken(token);
   let graph = await readGraph(pool, token, signal);
-  if (graph.pinned.size === 0) {
+  const sent = new Set(beingSent(pool, token));
+  if (graph.pinned.size === 0 && sent.size === 0) {
     await destroySession(pool, token, { signal });
     return;
   }
   await endJournals(pool, token, { patienceMs: pool.limits.busyPatienceMs, signal });
   for (const { generation } of graph.heads) await unmount(pool, { token, generation }, signal);
   for (let step = nextShrinkStep(graph); step !== undefined; step = nextShrinkStep(graph)) {
+    // A stream may be under way from any of its snapshots; the next call goes on.
+    if (sent.has(step.kind === "promote" ? step.over : step.generation)) return;
     await takeStep(pool, { token, step, scope: "with-snapshots" }, signal);
     graph = afterStep(graph, step);
   }
+}
+
+/** Generations of heads of which a snapshot is being sent. */
+function beingSent({ leases, layout }: ZfsPool, token: string): readonly number[] {
+  return leases.startingWith(`${layout.session(token)}/`).map((snapshot) => generationOf(snapshot) ?? 0);
 }
 
 async function readGraph({ datasets, layout }: ZfsPool, token: string, signal: AbortSignal): Promise<HeadGraph> {

@@ -26,6 +26,12 @@ const FUSE: readonly (readonly [string, Failure])[] = [
     "children",
   ],
   ["cannot destroy 'p/sessions/g1': dataset is busy\n", "busy"],
+  ["cannot receive incremental stream: invalid backup stream\n", "bad-stream"],
+  ["cannot receive incremental stream: invalid stream (checksum mismatch)\n", "bad-stream"],
+  ["cannot receive: invalid stream (bad magic number)\n", "bad-stream"],
+  ["cannot receive: failed to read from stream\n", "bad-stream"],
+  ["cannot receive incremental stream: out of space\n", "no-space"],
+  ["cannot receive incremental stream: dataset is busy\n", "busy"],
   [
     "umount: /tmp/m/s1: target is busy.\ncannot unmount '/tmp/m/s1': umount failed: umount child process failed\n",
     "busy",

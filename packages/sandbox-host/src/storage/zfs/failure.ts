@@ -14,6 +14,7 @@ export type Failure =
   | "already-mounted"
   | "not-mounted"
   | "not-empty"
+  | "bad-stream"
   | "other";
 
 /** The first pattern that matches wins, so the ones that name a cause stand before those that name a symptom. */
@@ -23,6 +24,7 @@ const PATTERNS: readonly (readonly [RegExp, Failure])[] = [
     /daemon is running|connection refused|file descriptor closed|failed to initialize zfs library|modules? (are|is|cannot be) .*load/,
     "daemon-not-running",
   ],
+  [/invalid (backup )?stream|checksum mismatch|incomplete stream|failed to read from stream/, "bad-stream"],
   [/dependent clone/, "dependents"],
   [/has children/, "children"],
   [/already mounted/, "already-mounted"],

@@ -114,7 +114,8 @@ export async function destroyHead(pool: ZfsPool, head: HeadRef, { signal }: Stor
   const { datasets, layout, limits } = pool;
   const name = layout.head(head);
   if ((await datasets.find(name, signal)) === undefined) return;
-  if ((await datasets.lineage(name, signal)).clones.size > 0) throw snapshotInUse("the head");
+  const isSent = pool.leases.startingWith(`${name}@`).length > 0;
+  if (isSent || (await datasets.lineage(name, signal)).clones.size > 0) throw snapshotInUse("the head");
   await endHead(pool, head, { patienceMs: limits.busyPatienceMs, signal });
 }
 

@@ -21,6 +21,8 @@ export interface Layout {
   base(base: BaseRef): string;
   baseSnapshot(base: BaseRef): string;
   baseMount(base: BaseRef): string;
+  /** A base that was received, by its guid, beside one of the same digest that was made here. */
+  receivedBase(base: BaseRef, guid: string): string;
   session(token: string): string;
   sessionMount(token: string): string;
   head(head: HeadRef): string;
@@ -59,6 +61,8 @@ export function createLayout({ homeId, poolDirectory, mountRoot, ...names }: Lay
     baseName: (name) => `${bases}/${name}`,
     base,
     baseSnapshot: (ref) => `${base(ref)}@base`,
+    // No digest has a dot.
+    receivedBase: (ref, guid) => `${base(ref)}.${guid}`,
     // Tokens never begin with a dot.
     baseMount: (ref) => join(mountRoot, ".bases", ref.name, ref.digest),
     session: (token) => `${sessions}/${token}`,
@@ -78,6 +82,18 @@ export function headOf({ sessions }: Pick<Layout, "sessions">, dataset: string):
   if (!dataset.startsWith(`${sessions}/`)) return undefined;
   const [, token, digits] = /^([^/@]+)\/g(\d+)$/.exec(dataset.slice(sessions.length + 1)) ?? [];
   return token === undefined || digits === undefined ? undefined : { token, generation: Number(digits) };
+}
+
+/** The base that a dataset or its snapshot is, and the guid that one that was received is named by; undefined if it is none. */
+export function baseOf(
+  { bases }: Pick<Layout, "bases">,
+  dataset: string,
+): { readonly base: BaseRef; readonly receivedGuid?: string } | undefined {
+  if (!dataset.startsWith(`${bases}/`)) return undefined;
+  const [, name, digest, receivedGuid] =
+    /^([^/@]+)\/([0-9a-f]+)(?:\.(\d+))?(?:@base)?$/.exec(dataset.slice(bases.length + 1)) ?? [];
+  if (name === undefined || digest === undefined) return undefined;
+  return { base: { name, digest }, ...(receivedGuid === undefined ? {} : { receivedGuid }) };
 }
 
 /** The name of a snapshot without the filesystem that it hangs on. */

@@ -3,6 +3,10 @@ import type { Property } from "./parse.ts";
 
 /** On everything this storage makes: whose it is. Only what carries it is ever destroyed. */
 export const HOME_PROPERTY = "turnbox:home";
+/** On a head that consists of received snapshots, and on no other. */
+export const RECEIVED_PROPERTY = "turnbox:received";
+/** On a dataset: which one below it is being received, and has no mark yet. */
+export const RECEIVING_PROPERTY = "turnbox:receiving";
 const MARK_PREFIX = "turnbox.mark:";
 
 /** zfs-fuse keeps 1024 bytes of a user property, a percent-encoded mark can take 1536. */

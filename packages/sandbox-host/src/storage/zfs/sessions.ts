@@ -9,6 +9,9 @@ import { clonedElsewhere, dependantsFirst } from "./lineage.ts";
 import { markProperties, property, toProperties } from "./marks.ts";
 import { withOrigin } from "./origins.ts";
 import { findSessionDataset, outerQuota } from "./session-dataset.ts";
+import { setProperties } from "./set-properties.ts";
+import { dropReceivedBases } from "./stream/received-bases.ts";
+import { beingReceived } from "./stream/points.ts";
 import { type ResolvedOrigin, UNDO_DEADLINE_MS, type ZfsPool } from "./zfs-pool.ts";
 
 /**
@@ -41,7 +44,7 @@ export async function createSession(pool: ZfsPool, spec: SessionSpec, { signal }
   });
 }
 
-async function createSessionDataset(
+export async function createSessionDataset(
   pool: ZfsPool,
   spec: Pick<SessionSpec, "token" | "marks"> & { readonly refquotaBytes: number | undefined },
   signal: AbortSignal,
@@ -102,8 +105,9 @@ export async function destroySession(pool: ZfsPool, token: string, { signal }: S
     return;
   }
   const heads = lineage.filesystems.filter(({ name }) => name !== dataset);
-  if (clonedElsewhere(lineage, heads).length > 0) throw snapshotInUse("the session");
-  const ours = new Set(present.map(({ name }) => name));
+  const isSent = pool.leases.startingWith(`${dataset}/`).length > 0;
+  if (isSent || clonedElsewhere(lineage, heads).length > 0) throw snapshotInUse("the session");
+  const ours = new Set([...present.map(({ name }) => name), ...(await beingReceived(pool, dataset, signal))]);
   if (heads.some(({ name }) => !ours.has(name) || generationOf(name) === undefined)) {
     throw new SandboxError(
       "STORAGE_UNAVAILABLE",
@@ -118,22 +122,23 @@ export async function destroySession(pool: ZfsPool, token: string, { signal }: S
   }
   const outcome = await datasets.destroy(dataset, { scope: "alone", patienceMs: patienceMs(), signal });
   if (outcome.kind === "refused") throw storageError("destroying a session's dataset", outcome);
+  await dropReceivedBases(
+    pool,
+    heads.map(({ origin }) => origin),
+    signal,
+  );
 }
 
 export async function markSession(
-  { zfs, datasets, layout, flavor }: ZfsPool,
+  pool: ZfsPool,
   token: string,
   { marks, signal }: StorageCall & { readonly marks: Marks },
 ): Promise<void> {
   checkToken(token);
   checkMarks(marks);
-  const dataset = layout.session(token);
-  if ((await datasets.find(dataset, signal)) === undefined) throw sessionNotFound();
-  const settings = markProperties(marks);
-  // zfs-fuse takes one at a time.
-  const batches = flavor === "openzfs" && settings.length > 0 ? [settings] : settings.map((one) => [one]);
-  for (const batch of batches)
-    await zfs.read("marking a session", { program: "zfs", args: ["set", ...batch, dataset] }, signal);
+  const dataset = pool.layout.session(token);
+  if ((await pool.datasets.find(dataset, signal)) === undefined) throw sessionNotFound();
+  await setProperties(pool, { dataset, settings: markProperties(marks), doing: "marking a session" }, signal);
 }
 
 export async function usedBytes(

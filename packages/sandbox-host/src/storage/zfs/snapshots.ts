@@ -115,6 +115,7 @@ export async function destroySnapshot(pool: ZfsPool, ref: SnapshotRef, { signal 
   checkSnapshot(ref);
   const snapshot = await findSnapshot(pool, ref, signal);
   if (snapshot === undefined) return;
+  if (pool.leases.has(snapshot.name)) throw snapshotInUse("the snapshot");
   const outcome = await pool.datasets.destroy(snapshot.name, {
     scope: "alone",
     patienceMs: pool.limits.busyPatienceMs,

@@ -1,5 +1,13 @@
-import type { Readable } from "node:stream";
-import { type Clock, type CommandRunner, type CommandSpec, hasReason, type RunSpec, SandboxError } from "@turnbox/core";
+import type { Readable, Writable } from "node:stream";
+import {
+  type Clock,
+  type CommandExit,
+  type CommandRunner,
+  type CommandSpec,
+  hasReason,
+  type RunSpec,
+  SandboxError,
+} from "@turnbox/core";
 import { classifyFailure, type Failure, storageError } from "./failure.ts";
 import { inMountTurn, mayMount, MOUNT_LOCK_WAIT_MS, NO_TURN_EXIT_CODE } from "./mount-lock.ts";
 
@@ -24,6 +32,15 @@ export interface Invocation {
   readonly deadlineMs?: number;
   /** See `RunSpec.outputPath`. */
   readonly outputPath?: string;
+}
+
+/** A command whose input or output is a stream. Its owner bounds how long it runs, and reads or ends both. */
+export interface StreamingCommand {
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  /** Never rejects. Settles when the command has ended and its outputs are closed. */
+  readonly outcome: Promise<Outcome>;
+  kill(): void;
 }
 
 /** A change, and how to see that it is made. */
@@ -98,21 +115,40 @@ export class ZfsCommand {
     const { stdin, stdout, stderr, exit } = await this.#options.runner.start(spec, { signal });
     stdin.end();
     const refusal = collectText(stderr, MAX_REFUSAL_BYTES);
-    const reading = Promise.all([exit, countBytes(stdout, limitBytes), refusal]);
+    const ended = outcomeOf(invocation.program, { exit, refusal });
+    const reading = Promise.all([ended, countBytes(stdout, limitBytes)]);
     const answer = await this.#answerOrGiveUp(reading, spec.deadlineMs, signal);
     throwIfAborted(signal);
     if (answer === "given-up") {
       const cause = new SandboxError("COMMAND_OUTCOME_UNKNOWN", `${invocation.program} cannot be ended`);
       return { kind: "unknown", cause, lingering: reading.catch(() => undefined) };
     }
-    const [end, bytes, text] = answer;
+    const [outcome, bytes] = answer;
     if (bytes > limitBytes) return { kind: "more" };
-    if (end.kind === "signaled") {
-      const cause = new SandboxError("COMMAND_OUTCOME_UNKNOWN", `${invocation.program} was ended by ${end.signal}`);
-      return { kind: "unknown", cause };
-    }
-    if (end.exitCode === 0) return { kind: "whole", bytes };
-    return { kind: "refused", failure: classifyFailure(text), stderr: text };
+    return outcome.kind === "done" ? { kind: "whole", bytes } : outcome;
+  }
+
+  /**
+   * Starts a command on a stream. The signal is that of the start alone: a killed `zfs receive` leaves its daemon reading, so
+   * the owner ends the stream first.
+   */
+  async startStreaming(
+    invocation: Omit<Invocation, "deadlineMs" | "outputPath">,
+    { stdio, signal }: { readonly stdio: NonNullable<CommandSpec["stdio"]>; readonly signal: AbortSignal },
+  ): Promise<StreamingCommand> {
+    throwIfAborted(signal);
+    const spec = { ...this.#commandOf(invocation), deadlineMs: Number.MAX_SAFE_INTEGER, stdio };
+    const { stdin, stdout, stderr, exit, kill } = await this.#options.runner.start(spec);
+    stdin.on("error", () => undefined);
+    const refusal = collectText(stderr, MAX_REFUSAL_BYTES);
+    return {
+      stdin,
+      stdout,
+      outcome: outcomeOf(invocation.program, { exit, refusal }),
+      kill: () => {
+        kill();
+      },
+    };
   }
 
   /** Runs a command that changes nothing and returns its output. */
@@ -171,6 +207,20 @@ export class ZfsCommand {
       wake.abort();
     }
   }
+}
+
+async function outcomeOf(
+  program: string,
+  { exit, refusal }: { readonly exit: Promise<CommandExit>; readonly refusal: Promise<string> },
+): Promise<Outcome> {
+  const [end, stderr] = await Promise.all([exit, refusal]);
+  if (end.kind === "signaled") {
+    const cause = new SandboxError("COMMAND_OUTCOME_UNKNOWN", `${program} was ended by ${end.signal}`);
+    return { kind: "unknown", cause };
+  }
+  return end.exitCode === 0
+    ? { kind: "done", stdout: "" }
+    : { kind: "refused", failure: classifyFailure(stderr), stderr };
 }
 
 function noAnswer(doing: string, cause: SandboxError): SandboxError {

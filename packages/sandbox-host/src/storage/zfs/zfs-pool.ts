@@ -1,4 +1,5 @@
 import type { Clock } from "@turnbox/core";
+import type { Leases } from "../leases.ts";
 import type { Origin } from "../storage.ts";
 import type { Datasets } from "./datasets.ts";
 import type { Flavor } from "./flavor.ts";
@@ -30,6 +31,8 @@ export interface ZfsTools {
   readonly mounts: Mounts;
   readonly clock: Clock;
   readonly limits: ZfsLimits;
+  /** Snapshots that are being sent, by their names in the pool. zfs-fuse hangs when it destroys one of them. */
+  readonly leases: Leases;
 }
 
 /** An opened pool and what works on it: what the nouns of the storage share. */
@@ -55,6 +58,8 @@ export interface ZfsLimits {
   readonly resetPatienceMs: number;
   /** How long flushing a head may take before a seal gives up. */
   readonly flushDeadlineMs: number;
+  /** How long a stream may stand still, whichever side it waits for. */
+  readonly streamPatienceMs: number;
 }
 
 /** How long undoing may take. It runs on its own clock: the caller may be gone. */

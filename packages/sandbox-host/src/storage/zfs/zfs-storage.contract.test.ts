@@ -1,7 +1,7 @@
 import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createChildCommandRunner } from "@turnbox/core";
+import { HostCommandRunner } from "../../system/command/host-command-runner.ts";
 import { storageSuite } from "../storage.suite.ts";
 import { removePool } from "./remove-pool.suite.ts";
 import { ZfsStorage } from "./zfs-storage.ts";
@@ -12,13 +12,14 @@ storageSuite(
   "zfs",
   async () => {
     const home = await realpath(await mkdtemp(join(tmpdir(), "turnbox-zfs-")));
-    const runner = createChildCommandRunner();
+    // With fifos, which the kernel's zfs wants for streams.
+    const runner = new HostCommandRunner();
     const restarted = () =>
       new ZfsStorage({
         runner,
         home,
         poolSizeBytes: 2 * 1024 ** 3,
-        limits: { busyPatienceMs: 1500, destroyPatienceMs: 3000, resetPatienceMs: 15_000 },
+        limits: { busyPatienceMs: 1500, destroyPatienceMs: 3000, resetPatienceMs: 15_000, streamPatienceMs: 3000 },
       });
     const storage = restarted();
     await storage.open(call);
@@ -27,9 +28,10 @@ storageSuite(
       restarted,
       [Symbol.asyncDispose]: async () => {
         await removePool({ runner, home });
+        await runner[Symbol.asyncDispose]();
         await rm(home, { recursive: true, force: true });
       },
     };
   },
-  { quota: "enforced", mounts: "real" },
+  { quota: "enforced", mounts: "real", streams: "offered" },
 );

@@ -1,5 +1,6 @@
 import { type Clock, type CommandRunner, KeyedMutex, namingAborts, SandboxError, systemClock } from "@turnbox/core";
 import type { JournalDirectory, JournalsSpec } from "../journals.ts";
+import { Leases } from "../leases.ts";
 import type { PreparedSeal, Prewarm } from "../prewarm.ts";
 import type {
   BaseInfo,
@@ -18,6 +19,7 @@ import type {
   StorageCall,
   StorageStatus,
 } from "../storage.ts";
+import type { Streams } from "../streams.ts";
 import type { Point, View } from "../views.ts";
 import { createBase, destroyBase, listBases } from "./bases.ts";
 import { boundSession } from "./bound-session.ts";
@@ -42,6 +44,8 @@ import {
 } from "./sessions.ts";
 import { destroySnapshot, listSnapshots, prepareSeal, seal } from "./snapshots.ts";
 import { createStatusProbe } from "./status.ts";
+import { sweepReceivedBases } from "./stream/received-bases.ts";
+import { ZfsStreams } from "./stream/zfs-streams.ts";
 import { isUnchanged } from "./unchanged.ts";
 import { sweepViewSnapshots } from "./view-datasets.ts";
 import { createOpenViews, type OpenViews } from "./open-views.ts";
@@ -70,6 +74,7 @@ const DEFAULT_LIMITS: ZfsLimits = {
   destroyPatienceMs: 15_000,
   resetPatienceMs: 60_000,
   flushDeadlineMs: 30_000,
+  streamPatienceMs: 60_000,
 };
 
 type Work<T> = (pool: ZfsPool, call: StorageCall) => Promise<T>;
@@ -79,6 +84,7 @@ export class ZfsStorage implements Storage {
   readonly kind = "zfs";
   readonly capabilities = { snapshots: "supported" } as const;
   readonly prewarm: Prewarm = { prepareSeal: (head, call) => this.#prepareSeal(head, call) };
+  readonly streams: Streams;
 
   readonly #options: ZfsStorageOptions;
   readonly #tools: ZfsTools;
@@ -100,11 +106,17 @@ export class ZfsStorage implements Storage {
     });
     const mounts = new Mounts({ zfs, clock, mountTablePath: options.mountTablePath ?? "/proc/self/mountinfo" });
     this.#options = options;
-    this.#tools = { zfs, mounts, clock, limits: { ...DEFAULT_LIMITS, ...options.limits } };
+    this.#tools = { zfs, mounts, clock, limits: { ...DEFAULT_LIMITS, ...options.limits }, leases: new Leases() };
     this.#gate = createPoolGate(clock);
     this.#views = createOpenViews({
       run: (call, work) => this.#run(call, work),
       runForSession: (token, call, work) => this.#runForSession(token, call, work),
+    });
+    this.streams = new ZfsStreams({
+      run: (call, work) => this.#run(call, work),
+      runForSession: (token, call, work) => this.#runForSession(token, call, work),
+      runForBase: (base, call, work) => this.#runForBase(base, call, work),
+      runKeyed: (key, call, work) => this.#runKeyed(key, call, work),
     });
     this.#readStatus = createStatusProbe(() => ({ pool: this.#opened(), gate: this.#gate.state }));
   }
@@ -118,7 +130,9 @@ export class ZfsStorage implements Storage {
           const { poolSizeBytes } = this.#options;
           const opening = { tools: this.#tools, layout, poolSizeBytes, gate: this.#gate, liveViews: this.#views.live };
           const { pool, remounted } = await openPool({ ...opening, onRemounted }, signal);
+          const isFirst = this.#pool === undefined;
           this.#pool = pool;
+          if (isFirst) await sweepReceivedBases(pool, { signal });
           this.#gate.open();
           return { remounted };
         },
