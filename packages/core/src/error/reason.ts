@@ -1,5 +1,7 @@
 import { Code } from "@connectrpc/connect";
+import { ARCHIVE_REASONS } from "./archive-reasons.ts";
 import { CLIENT_REASONS } from "./client-reasons.ts";
+import { OBJECT_REASONS } from "./object-reasons.ts";
 import { row, type ReasonRow } from "./reason-row.ts";
 
 export type { Admitted, ReasonRow, Retry } from "./reason-row.ts";
@@ -300,6 +302,9 @@ export const ERROR_TABLE = {
     "The host looks at the state before it tries again; send the request again under the same key.",
     "unknown",
   ),
+
+  ...OBJECT_REASONS,
+  ...ARCHIVE_REASONS,
 
   // Fleet
   SANDBOX_NOT_FOUND: row(
