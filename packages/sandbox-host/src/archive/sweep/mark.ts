@@ -46,7 +46,7 @@ export async function markAll({ store, manifests, mark }: MarkOptions, call: Cal
 }
 
 const isUnreadable = (failure: unknown): boolean =>
-  hasReason(failure, "ARCHIVE_DAMAGED", "ARCHIVE_KEY_WRONG", "INVALID_ARGUMENT");
+  hasReason(failure, "ARCHIVE_DAMAGED", "ARCHIVE_KEY_WRONG");
 
 async function markOne(
   { manifests, mark }: Pick<MarkOptions, "manifests" | "mark">,
