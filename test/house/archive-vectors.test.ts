@@ -37,7 +37,7 @@ function decrypt(key: Buffer, { nonce, associated, bytes }: Readonly<Record<"non
   return Buffer.concat([decipher.update(bytes.subarray(0, -16)), decipher.final()]);
 }
 
-interface Record {
+interface StoredRecord {
   readonly id: string;
   readonly salt: string;
   readonly parts: readonly { readonly sha256: string }[];
@@ -73,7 +73,7 @@ describe("the vectors of docs/ARCHIVE.md", () => {
       bytes: manifest.subarray(headerEnd),
     });
     const { snapshots } = JSON.parse(zstdDecompressSync(body).toString("utf8")) as {
-      readonly snapshots: readonly { readonly object: Record }[];
+      readonly snapshots: readonly { readonly object: StoredRecord }[];
     };
     const { id, salt, parts: records } = snapshots[0]!.object;
     expect(parts.map(sha256)).toEqual(records.map((part) => part.sha256));

@@ -1,6 +1,6 @@
 import { wrongField } from "../decode.ts";
 import { sandboxBody, templateBody } from "./body-decoder.ts";
-import type { Manifest, ManifestHead, SandboxBody, SandboxManifest } from "./manifest.ts";
+import type { Manifest, ManifestHead, SandboxManifest } from "./manifest.ts";
 import { isSandboxManifest, objectsOf } from "./manifest.ts";
 import { isSameOwner, sandboxOf, templateOf } from "./owner.ts";
 
@@ -32,7 +32,7 @@ function checkKeys(manifest: Manifest): void {
     if (!known.has(key)) throw wrongField("keys", `has not ${key}, which object ${id} needs`);
 }
 
-function checkSnapshots({ snapshots, continuesFrom, archivedTurn, session }: SandboxBody & SandboxManifest): void {
+function checkSnapshots({ snapshots, continuesFrom, archivedTurn, session }: SandboxManifest): void {
   const ids = new Set<string>();
   for (const [index, { id }] of snapshots.entries()) {
     if (ids.has(id)) throw wrongField(`snapshots[${index}].id`, "is used twice");

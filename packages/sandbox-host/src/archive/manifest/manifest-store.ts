@@ -58,9 +58,9 @@ export class ManifestStore {
    * Fails with `ARCHIVE_NOT_FOUND`, with `ARCHIVE_DAMAGED` naming the field, with `ARCHIVE_KEY_WRONG`, and with `ARCHIVE_OUTDATED`
    * if its revision is lower than the known one.
    */
-  async read(owner: SandboxOwner, options: ReadManifestOptions, call: Call): Promise<StoredManifest<SandboxManifest>>;
-  async read(owner: TemplateOwner, options: ReadManifestOptions, call: Call): Promise<StoredManifest<TemplateManifest>>;
-  async read(owner: KeyOwner, options: ReadManifestOptions, call: Call): Promise<StoredManifest>;
+  read(owner: SandboxOwner, options: ReadManifestOptions, call: Call): Promise<StoredManifest<SandboxManifest>>;
+  read(owner: TemplateOwner, options: ReadManifestOptions, call: Call): Promise<StoredManifest<TemplateManifest>>;
+  read(owner: KeyOwner, options: ReadManifestOptions, call: Call): Promise<StoredManifest>;
   async read(owner: KeyOwner, options: ReadManifestOptions, call: Call): Promise<StoredManifest> {
     try {
       return await this.#read(owner, options, call);

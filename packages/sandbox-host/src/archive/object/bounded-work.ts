@@ -4,7 +4,7 @@ import { type Call, type LinkedSignal, linkSignals, Semaphore } from "@turnbox/c
  * Work in the background, a bounded number at a time. The first failure ends all of it, and is what `start` and `finish` fail
  * with from then on.
  */
-export class BoundedWork {
+export class BoundedWork implements Disposable {
   readonly #permits: Semaphore;
   readonly #running = new Set<Promise<void>>();
   readonly #link: LinkedSignal;

@@ -14,7 +14,7 @@ export interface PartPosition {
 }
 
 /** Encrypts and decrypts the parts of one object. */
-export class PartCipher {
+export class PartCipher implements Disposable {
   readonly #key: Buffer;
   readonly #salt: Uint8Array;
 

@@ -76,7 +76,7 @@ async function verifyObject(
   using reader = new PartReader(store, record, key);
   const perPart = new Faults();
   for (const index of record.parts.keys())
-    await perPart.attempt(quick ? reader.look(index, call) : reader.read(index, call));
+    await perPart.attempt<unknown>(quick ? reader.look(index, call) : reader.read(index, call));
   if (isFaulty && perPart.count > 0) faults.removeLast();
   for (const fault of perPart.found) faults.add(fault);
 }
