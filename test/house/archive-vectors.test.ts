@@ -31,7 +31,10 @@ const OWNER = sandboxOf("tenant-1", "sandbox-1");
 const hkdf = (key: Buffer, salt: Buffer, info: string): Buffer => Buffer.from(hkdfSync("sha256", key, salt, info, 32));
 const sha256 = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
 
-function decrypt(key: Buffer, { nonce, associated, bytes }: Readonly<Record<"nonce" | "associated" | "bytes", Buffer>>): Buffer {
+function decrypt(
+  key: Buffer,
+  { nonce, associated, bytes }: Readonly<Record<"nonce" | "associated" | "bytes", Buffer>>,
+): Buffer {
   const decipher = createDecipheriv("aes-256-gcm", key, nonce).setAAD(associated);
   decipher.setAuthTag(bytes.subarray(-16));
   return Buffer.concat([decipher.update(bytes.subarray(0, -16)), decipher.final()]);
@@ -56,7 +59,9 @@ describe("the vectors of docs/ARCHIVE.md", () => {
       readonly keys: readonly { readonly id: string; readonly wrapped: string }[];
     };
     const none = Buffer.alloc(0);
-    expect(`file:${hkdf(wrapping, none, "turnbox archive wrapping key id 1").toString("hex", 0, 16)}`).toBe(vectors.wrappingKeyId);
+    expect(`file:${hkdf(wrapping, none, "turnbox archive wrapping key id 1").toString("hex", 0, 16)}`).toBe(
+      vectors.wrappingKeyId,
+    );
     const wrapped = Buffer.from(header.keys[0]!.wrapped, "base64");
     const context = ["turnbox archive key wrap 1", "1", vectors.wrappingKeyId, "tenant-1", "sandbox", "sandbox-1"];
     const dataKey = decrypt(hkdf(wrapping, wrapped.subarray(0, 32), "turnbox archive key wrap 1"), {

@@ -25,7 +25,8 @@ export const noise = (bytes: number): Buffer => randomBytes(bytes);
 export const DIGEST = "ab".repeat(32);
 
 export async function* chunksOf(bytes: Uint8Array, chunkBytes = 100): AsyncGenerator<Uint8Array> {
-  for (let offset = 0; offset < bytes.byteLength; offset += chunkBytes) yield bytes.subarray(offset, offset + chunkBytes);
+  for (let offset = 0; offset < bytes.byteLength; offset += chunkBytes)
+    yield bytes.subarray(offset, offset + chunkBytes);
 }
 
 export async function readAll(source: AsyncIterable<Uint8Array>): Promise<Buffer> {

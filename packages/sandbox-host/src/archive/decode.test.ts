@@ -1,6 +1,19 @@
 import { describe, expect, it } from "@jest/globals";
 import { SandboxError } from "@turnbox/core";
-import { amount, type Decoder, fields, flag, hex, integer, list, nullable, oneOf, optional, text, texts } from "./decode.ts";
+import {
+  amount,
+  type Decoder,
+  fields,
+  flag,
+  hex,
+  integer,
+  list,
+  nullable,
+  oneOf,
+  optional,
+  text,
+  texts,
+} from "./decode.ts";
 
 interface Sample {
   readonly name: string;

@@ -16,13 +16,16 @@ export async function readBounded(
 ): Promise<{ readonly bytes: Buffer; readonly etag: string }> {
   const { body, bytes, etag } = await store.get(key, {}, call);
   const whole = await readBody(body, bytes <= most ? bytes : undefined, call);
-  if (whole === undefined)
-    throw damaged(`${key}: is not an object of at most ${most} bytes`, { fault: "wrong size" });
+  if (whole === undefined) throw damaged(`${key}: is not an object of at most ${most} bytes`, { fault: "wrong size" });
   return { bytes: whole, etag };
 }
 
 /** The bytes of a body, or undefined if there are more or fewer than `bytes`. It is destroyed in any case. */
-export async function readBody(body: Readable, bytes: number | undefined, { signal }: Call): Promise<Buffer | undefined> {
+export async function readBody(
+  body: Readable,
+  bytes: number | undefined,
+  { signal }: Call,
+): Promise<Buffer | undefined> {
   const stop = (): void => {
     body.destroy(signal.reason as Error);
   };

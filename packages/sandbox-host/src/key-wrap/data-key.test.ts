@@ -13,7 +13,8 @@ describe("DataKey", () => {
       inspect({ nested: [key] }, { showHidden: true, depth: 9 }),
       inspect(key, { customInspect: false, showHidden: true }),
     ].join("\n");
-    for (const form of ["hex", "base64", "latin1"] as const) expect(shown).not.toContain(BYTES.toString(form).slice(2, 20));
+    for (const form of ["hex", "base64", "latin1"] as const)
+      expect(shown).not.toContain(BYTES.toString(form).slice(2, 20));
     expect(shown).not.toMatch(/<Buffer/);
   });
 

@@ -55,10 +55,13 @@ export function keyWrapSuite(name: string, create: () => Promise<KeyWrapWorld>):
     it("refuses a wrapped key that was changed anywhere, or cut off", async () => {
       const { wrap } = await create();
       const { keyId, bytes } = await wrap.wrap(DataKey.random(), CONTEXT, CALL);
-      const changed: WrappedKey[] = [{ keyId, bytes: bytes.subarray(1) }, { keyId, bytes: bytes.subarray(0, -1) }];
+      const changed: WrappedKey[] = [
+        { keyId, bytes: bytes.subarray(1) },
+        { keyId, bytes: bytes.subarray(0, -1) },
+      ];
       for (let at = 0; at < bytes.byteLength; at += 1) {
         const other = Buffer.from(bytes);
-        other[at]! ^= 1 << at % 8;
+        other[at]! ^= 1 << (at % 8);
         changed.push({ keyId, bytes: other });
       }
       for (const one of changed)

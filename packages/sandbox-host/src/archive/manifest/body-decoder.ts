@@ -2,7 +2,14 @@ import type { ReceiptRow } from "../../record/row.ts";
 import { amount, type Decoder, fields, integer, list, nullable, oneOf, text, wrongField } from "../decode.ts";
 import { objectRecord } from "../object/object-record.ts";
 import { MAX_CALLS, MAX_RECEIPTS, MAX_RESULT } from "./keep-newest.ts";
-import type { ArchivedBase, ArchivedCall, ArchivedSnapshot, ArchivedStream, SandboxBody, TemplateBody } from "./manifest.ts";
+import type {
+  ArchivedBase,
+  ArchivedCall,
+  ArchivedSnapshot,
+  ArchivedStream,
+  SandboxBody,
+  TemplateBody,
+} from "./manifest.ts";
 import { session } from "./session-decoder.ts";
 
 /** Snapshots of one sandbox, and of those that it was forked from. */

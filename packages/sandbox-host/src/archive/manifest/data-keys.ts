@@ -46,7 +46,10 @@ export class DataKeys implements Disposable {
   async openOf({ keys, owner }: Pick<ManifestHead, "keys" | "owner">, id: string, call: Call): Promise<DataKey> {
     const entry = keys.find((one) => one.id === id);
     if (entry !== undefined) return await this.open(entry, call);
-    throw damaged(`keys: the manifest of ${nameOf(owner)} holds no data key ${id}`, { fault: "wrong field", field: "keys" });
+    throw damaged(`keys: the manifest of ${nameOf(owner)} holds no data key ${id}`, {
+      fault: "wrong field",
+      field: "keys",
+    });
   }
 
   /** Fills all keys that are open with zeros. */

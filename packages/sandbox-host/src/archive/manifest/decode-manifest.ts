@@ -27,7 +27,8 @@ function checkKeys(manifest: Manifest): void {
   const known = new Set(manifest.keys.map(({ id }) => id));
   if (known.size < manifest.keys.length) throw wrongField("keys", "has a key twice");
   const own = manifest.keys.find(({ id }) => id === manifest.key);
-  if (own === undefined || !isSameOwner(own.owner, manifest.owner)) throw wrongField("key", "is not a key of the owner");
+  if (own === undefined || !isSameOwner(own.owner, manifest.owner))
+    throw wrongField("key", "is not a key of the owner");
   for (const { id, key } of objectsOf(manifest))
     if (!known.has(key)) throw wrongField("keys", `has not ${key}, which object ${id} needs`);
 }
@@ -38,6 +39,7 @@ function checkSnapshots({ snapshots, continuesFrom, archivedTurn, session }: San
     if (ids.has(id)) throw wrongField(`snapshots[${index}].id`, "is used twice");
     ids.add(id);
   }
-  if (continuesFrom !== null && !ids.has(continuesFrom)) throw wrongField("continuesFrom", "is not one of the snapshots");
+  if (continuesFrom !== null && !ids.has(continuesFrom))
+    throw wrongField("continuesFrom", "is not one of the snapshots");
   if (archivedTurn > session.turnCounter) throw wrongField("archivedTurn", "is higher than session.turnCounter");
 }

@@ -22,14 +22,24 @@ export async function sealManifest(head: ManifestHead, body: object, dataKey: Da
   const salt = randomBytes(SALT_BYTES);
   const { owner, revision, epoch, key, keys } = head;
   const jsonBytes = json.byteLength;
-  const header = encodeHeader({ format: FORMAT, owner, revision, epoch, key, keys, salt: salt.toString("hex"), jsonBytes });
+  const header = encodeHeader({
+    format: FORMAT,
+    owner,
+    revision,
+    epoch,
+    key,
+    keys,
+    salt: salt.toString("hex"),
+    jsonBytes,
+  });
   const contentKey = dataKey.derive(salt, MANIFEST_INFO);
   const cipher = createCipheriv("aes-256-gcm", contentKey, NONCE);
   cipher.setAAD(header);
   const encrypted = cipher.update(await compress(json));
   contentKey.fill(0);
   const sealed = Buffer.concat([header, encrypted, cipher.final(), cipher.getAuthTag()]);
-  if (sealed.byteLength > MAX_PUT_BYTES) throw invalidArgument("manifest", `must not be larger than ${MAX_PUT_BYTES} bytes`);
+  if (sealed.byteLength > MAX_PUT_BYTES)
+    throw invalidArgument("manifest", `must not be larger than ${MAX_PUT_BYTES} bytes`);
   return sealed;
 }
 

@@ -63,7 +63,7 @@ describe("ManifestStore", () => {
     for (let seed = 0; seed < SEEDS; seed += 1) {
       const bad = Buffer.from(good);
       const at = Math.imul(seed, 2_654_435_761) >>> 0;
-      bad[at % bad.byteLength]! ^= 1 << (at >>> 16) % 8;
+      bad[at % bad.byteLength]! ^= 1 << ((at >>> 16) % 8);
       rig.store.overwrite(KEY, bad);
       const failure = await failureOf(rig.manifests.read(OWNER, {}, CALL));
       expect({ seed, reason: failure.reason }).toEqual({
@@ -89,7 +89,10 @@ describe("ManifestStore", () => {
   it("finds the manifest of another sandbox and of another tenant", async () => {
     const rig = new Rig();
     await stored(rig);
-    for (const from of [{ tenant: "t1", id: "s2" }, { tenant: "t2", id: "s1" }]) {
+    for (const from of [
+      { tenant: "t1", id: "s2" },
+      { tenant: "t2", id: "s1" },
+    ]) {
       const other = await rig.sandbox(from);
       await rig.manifests.write(other, { replaces: "absent" }, CALL);
       rig.store.overwrite(KEY, rig.store.bytesOf(manifestKey(other.owner)));
@@ -171,14 +174,31 @@ describe("ManifestStore", () => {
   it.each<readonly [string, (manifest: SandboxManifest) => object]>([
     ["snapshots[1].id", ({ snapshots: [a, b] }) => ({ snapshots: [a, { ...b, id: a!.id }] })],
     ["snapshots[0].kind", ({ snapshots: [a] }) => ({ snapshots: [{ ...a, kind: "other" }], continuesFrom: null })],
-    ["snapshots[0].object.parts[0].bytes", ({ snapshots: [a] }) => ({
-      snapshots: [{ ...a, object: { ...a!.object, parts: [{ ...a!.object.parts[0], bytes: 17 }, ...a!.object.parts.slice(1)] } }],
-    })],
-    ["snapshots[0].object.storedBytes", ({ snapshots: [a] }) => ({ snapshots: [{ ...a, object: { ...a!.object, storedBytes: 99 } }] })],
-    ["snapshots[0].object.format", ({ snapshots: [a] }) => ({ snapshots: [{ ...a, object: { ...a!.object, format: 2 } }] })],
+    [
+      "snapshots[0].object.parts[0].bytes",
+      ({ snapshots: [a] }) => ({
+        snapshots: [
+          {
+            ...a,
+            object: { ...a!.object, parts: [{ ...a!.object.parts[0], bytes: 17 }, ...a!.object.parts.slice(1)] },
+          },
+        ],
+      }),
+    ],
+    [
+      "snapshots[0].object.storedBytes",
+      ({ snapshots: [a] }) => ({ snapshots: [{ ...a, object: { ...a!.object, storedBytes: 99 } }] }),
+    ],
+    [
+      "snapshots[0].object.format",
+      ({ snapshots: [a] }) => ({ snapshots: [{ ...a, object: { ...a!.object, format: 2 } }] }),
+    ],
     ["continuesFrom", () => ({ continuesFrom: "snap-7" })],
     ["archivedTurn", () => ({ archivedTurn: 10 })],
-    ["session.timing.onTimeout", ({ session }) => ({ session: { ...session, timing: { ...session.timing, onTimeout: "x" } } })],
+    [
+      "session.timing.onTimeout",
+      ({ session }) => ({ session: { ...session, timing: { ...session.timing, onTimeout: "x" } } }),
+    ],
     ["session.ports[0]", ({ session }) => ({ session: { ...session, ports: [0] } })],
     ["keys", () => ({ keys: [] })],
     ["more", () => ({ more: 1 })],

@@ -163,16 +163,19 @@ function changed(
   const there =
     present === undefined ? "there is none now" : `revision ${present.revision} of epoch ${present.epoch} is there now`;
   return new SandboxError("ARCHIVE_CHANGED", `the manifest of ${nameOf(owner)} is not the one to replace: ${there}`, {
-    metadata:
-      present === undefined ? {} : { revision: String(present.revision), epoch: String(present.epoch) },
+    metadata: present === undefined ? {} : { revision: String(present.revision), epoch: String(present.epoch) },
     cause,
   });
 }
 
 const outdated = (owner: KeyOwner, revision: number, known: number): SandboxError =>
-  new SandboxError("ARCHIVE_OUTDATED", `the manifest of ${nameOf(owner)} has revision ${revision}, and ${known} was written`, {
-    metadata: { revision: String(revision), known: String(known) },
-  });
+  new SandboxError(
+    "ARCHIVE_OUTDATED",
+    `the manifest of ${nameOf(owner)} has revision ${revision}, and ${known} was written`,
+    {
+      metadata: { revision: String(revision), known: String(known) },
+    },
+  );
 
 const inManifest = (owner: KeyOwner, failure: SandboxError): SandboxError =>
   new SandboxError(failure.reason, `manifest of ${nameOf(owner)}: ${failure.message}`, {

@@ -1,7 +1,19 @@
 import type { NetworkPolicy } from "../../network-policy/policy.ts";
 import type { Timing } from "../../record/row.ts";
 import type { ContainerLimits } from "../../runtime/runtime.ts";
-import { amount, type Decoder, fields, flag, integer, list, nullable, oneOf, optional, text, texts } from "../decode.ts";
+import {
+  amount,
+  type Decoder,
+  fields,
+  flag,
+  integer,
+  list,
+  nullable,
+  oneOf,
+  optional,
+  text,
+  texts,
+} from "../decode.ts";
 import type { ArchivedSession } from "./manifest.ts";
 
 const MAX_NAME = 256;
@@ -44,7 +56,9 @@ export const session: Decoder<ArchivedSession> = fields<ArchivedSession>({
   timing,
   ports: list(integer(1, 65_535), 65_535),
   networkPolicy: nullable(networkPolicy),
-  forkedFrom: nullable(fields<NonNullable<ArchivedSession["forkedFrom"]>>({ sessionId: text(MAX_NAME), snapshotId: text(MAX_NAME) })),
+  forkedFrom: nullable(
+    fields<NonNullable<ArchivedSession["forkedFrom"]>>({ sessionId: text(MAX_NAME), snapshotId: text(MAX_NAME) }),
+  ),
   quotaBytes: nullable(amount),
   refquotaBytes: nullable(amount),
   turnCounter: integer(0),

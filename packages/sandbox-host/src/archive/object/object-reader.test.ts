@@ -47,7 +47,7 @@ describe("ObjectReader", () => {
       const at = partKey(record.parts[index]!.sha256);
       const good = rig.store.bytesOf(at);
       const bad = Buffer.from(good);
-      bad[random.next().value % bad.byteLength]! ^= 1 << (random.next().value >>> 16) % 8;
+      bad[random.next().value % bad.byteLength]! ^= 1 << ((random.next().value >>> 16) % 8);
       rig.store.overwrite(at, bad);
       const { given, failure } = await tryRead(rig, record);
       expect({ seed, failure }).toMatchObject({

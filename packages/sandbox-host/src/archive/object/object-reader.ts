@@ -1,4 +1,4 @@
-import { Readable } from "node:stream";
+import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createZstdDecompress, type ZstdDecompress } from "node:zlib";
 import { type Call, linkSignals, raceSignal, SandboxError } from "@turnbox/core";
@@ -7,6 +7,7 @@ import type { ObjectStore } from "../../object-store/object-store.ts";
 import { damaged } from "../damage.ts";
 import type { ObjectRecord } from "./object-record.ts";
 import { PartReader } from "./part-reader.ts";
+import { PlainStream } from "./plain-stream.ts";
 
 const CLOSED = new Error("the reader was closed");
 
@@ -31,7 +32,7 @@ export class ObjectReader {
    * signal's reason. Read it to its end or destroy it.
    */
   read(record: ObjectRecord, key: DataKey, call: Call): Readable {
-    return Readable.from(this.#plain(record, key, call), { objectMode: false });
+    return new PlainStream((inner) => this.#plain(record, key, inner), call);
   }
 
   async *#plain(record: ObjectRecord, key: DataKey, call: Call): AsyncGenerator<Buffer> {

@@ -46,7 +46,8 @@ export class PartCipher implements Disposable {
     decipher.setAuthTag(stored.subarray(end));
     const compressed = Buffer.allocUnsafe(end);
     let filled = 0;
-    for await (const slice of slices(stored.subarray(0, end))) filled += decipher.update(slice).copy(compressed, filled);
+    for await (const slice of slices(stored.subarray(0, end)))
+      filled += decipher.update(slice).copy(compressed, filled);
     try {
       decipher.final();
     } catch {

@@ -3,7 +3,15 @@ import type { ObjectStore } from "../../object-store/object-store.ts";
 import { damaged } from "../damage.ts";
 import { type ObjectRecord, partKey, type PartRecord } from "../object/object-record.ts";
 import { readBounded } from "../read-bounded.ts";
-import { decodeSweepList, DIGEST_BYTES, isVoid, lists, MAX_LISTED, SWEEP_LIST_KEY, type SweepList } from "./sweep-list.ts";
+import {
+  decodeSweepList,
+  DIGEST_BYTES,
+  isVoid,
+  lists,
+  MAX_LISTED,
+  SWEEP_LIST_KEY,
+  type SweepList,
+} from "./sweep-list.ts";
 
 const MAX_LIST_BYTES = MAX_LISTED * DIGEST_BYTES + 1024;
 const POLL_MS = 2000;

@@ -32,7 +32,11 @@ async function collect(options: Parameters<GarbageCollection["collect"]>[0] = {}
 }
 
 const namedBy = (...manifests: readonly SandboxManifest[]): readonly string[] =>
-  [...new Set(manifests.flatMap((one) => [...objectsOf(one)]).flatMap(({ parts }) => parts.map((part) => partKey(part.sha256))))].toSorted();
+  [
+    ...new Set(
+      manifests.flatMap((one) => [...objectsOf(one)]).flatMap(({ parts }) => parts.map((part) => partKey(part.sha256))),
+    ),
+  ].toSorted();
 
 async function archived(id: string, snapshots = 2): Promise<SandboxManifest> {
   const manifest = await rig.sandbox({ id, snapshots });
@@ -52,7 +56,10 @@ describe("GarbageCollection", () => {
     const report = await collect();
     expect(report).toEqual({ manifests: 3, parts: garbage.parts.length, bytes: garbage.storedBytes, unreadable: [] });
     expect(rig.store.keys(PARTS_PREFIX)).toEqual(
-      [...namedBy(...kept), ...[...template.base.object.parts, ...young.parts].map(({ sha256 }) => partKey(sha256))].toSorted(),
+      [
+        ...namedBy(...kept),
+        ...[...template.base.object.parts, ...young.parts].map(({ sha256 }) => partKey(sha256)),
+      ].toSorted(),
     );
     expect(rig.store.keys(SWEEP_LIST_KEY)).toEqual([]);
     expect((await collect()).parts).toBe(0);

@@ -126,7 +126,8 @@ export class GarbageCollection {
     const { store, clock } = this.#options;
     const present = await readSweepList(store, call);
     if (present !== undefined && !isVoid(present, clock.nowMs())) throw isRunning();
-    const condition: PutCondition = present === undefined ? { kind: "absent" } : { kind: "matches", etag: present.etag };
+    const condition: PutCondition =
+      present === undefined ? { kind: "absent" } : { kind: "matches", etag: present.etag };
     const digests = Buffer.concat(candidates.map(({ sha256 }) => Buffer.from(sha256, "hex")));
     try {
       await store.put(SWEEP_LIST_KEY, encodeSweepList({ untilMs, digests }), { condition }, call);

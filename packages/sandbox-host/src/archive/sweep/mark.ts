@@ -35,7 +35,8 @@ export async function markAll({ store, manifests, mark }: MarkOptions, call: Cal
   for await (const objects of listAll(store, { prefix: MANIFESTS_PREFIX }, call)) {
     await mapConcurrent(objects, AT_ONCE, async ({ key }) => {
       try {
-        count += await markOne({ manifests, mark }, key, call);
+        const marked = await markOne({ manifests, mark }, key, call);
+        count += marked;
       } catch (failure) {
         if (!isUnreadable(failure)) throw failure;
         if (unreadable.length < MAX_UNREADABLE) unreadable.push({ key, failure });
@@ -45,8 +46,7 @@ export async function markAll({ store, manifests, mark }: MarkOptions, call: Cal
   return { manifests: count, unreadable };
 }
 
-const isUnreadable = (failure: unknown): boolean =>
-  hasReason(failure, "ARCHIVE_DAMAGED", "ARCHIVE_KEY_WRONG");
+const isUnreadable = (failure: unknown): boolean => hasReason(failure, "ARCHIVE_DAMAGED", "ARCHIVE_KEY_WRONG");
 
 async function markOne(
   { manifests, mark }: Pick<MarkOptions, "manifests" | "mark">,

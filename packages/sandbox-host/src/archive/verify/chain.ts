@@ -11,6 +11,8 @@ export interface BrokenLink {
 export function brokenLinks(manifest: Manifest): readonly BrokenLink[] {
   const known = new Set([...streamsOf(manifest)].map(({ guid }) => guid));
   return [...streamsOf(manifest)].flatMap(({ guid, parentGuid, object }) =>
-    parentGuid === null || (known.has(parentGuid) && parentGuid !== guid) ? [] : [{ guid, parentGuid, object: object.id }],
+    parentGuid === null || (known.has(parentGuid) && parentGuid !== guid)
+      ? []
+      : [{ guid, parentGuid, object: object.id }],
   );
 }

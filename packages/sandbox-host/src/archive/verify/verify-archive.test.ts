@@ -56,7 +56,12 @@ describe("verifyArchive", () => {
         { ...b, object: { ...b!.object, plainBytes: 1 } },
       ],
     }));
-    expect(faultsOf(await verify(rig))).toEqual(["not authentic 0", "not authentic 1", "not authentic 2", "wrong content"]);
+    expect(faultsOf(await verify(rig))).toEqual([
+      "not authentic 0",
+      "not authentic 1",
+      "not authentic 2",
+      "wrong content",
+    ]);
   });
 
   it("reports a chain with a missing parent", async () => {

@@ -38,7 +38,9 @@ describe("KmsKeyWrap", () => {
   ])("takes %s for %s", async (code, reason) => {
     const wrap = new KmsKeyWrap({ client, key: kms.addKey() });
     kms.fault = [400, { __type: code }];
-    const thrown: unknown = await wrap.wrap(DataKey.random(), CONTEXT, { signal: new AbortController().signal }).catch((failure: unknown) => failure);
+    const thrown: unknown = await wrap
+      .wrap(DataKey.random(), CONTEXT, { signal: new AbortController().signal })
+      .catch((failure: unknown) => failure);
     kms.fault = undefined;
     expect(thrown).toBeInstanceOf(SandboxError);
     expect(thrown).toMatchObject({ reason, metadata: { code } });
@@ -46,7 +48,9 @@ describe("KmsKeyWrap", () => {
 
   it("is no keeper of keys of a key file", async () => {
     const wrap = new KmsKeyWrap({ client, key: kms.addKey() });
-    const unwrapped = wrap.unwrap({ keyId: "file:1", bytes: Buffer.alloc(80) }, CONTEXT, { signal: new AbortController().signal });
+    const unwrapped = wrap.unwrap({ keyId: "file:1", bytes: Buffer.alloc(80) }, CONTEXT, {
+      signal: new AbortController().signal,
+    });
     await expect(unwrapped).rejects.toMatchObject({ reason: "ARCHIVE_KEY_WRONG", metadata: { keyId: "file:1" } });
   });
 });

@@ -50,7 +50,11 @@ export class KmsKeyWrap implements KeyWrap {
   async wrap(key: DataKey, context: KeyContext, { signal }: Call): Promise<WrappedKey> {
     signal.throwIfAborted();
     const plain = key.reveal();
-    const command = new EncryptCommand({ KeyId: this.#key, Plaintext: plain, EncryptionContext: encodeContext(context) });
+    const command = new EncryptCommand({
+      KeyId: this.#key,
+      Plaintext: plain,
+      EncryptionContext: encodeContext(context),
+    });
     try {
       const { KeyId, CiphertextBlob } = await this.#client.send(command, { abortSignal: signal });
       if (KeyId === undefined || CiphertextBlob === undefined) throw new Error("KMS answered without a key");
@@ -65,9 +69,15 @@ export class KmsKeyWrap implements KeyWrap {
   async unwrap({ keyId, bytes }: WrappedKey, context: KeyContext, { signal }: Call): Promise<DataKey> {
     signal.throwIfAborted();
     if (!keyId.startsWith(PREFIX))
-      throw new SandboxError("ARCHIVE_KEY_WRONG", `the key ${keyId} is needed, which is none of KMS`, { metadata: { keyId } });
+      throw new SandboxError("ARCHIVE_KEY_WRONG", `the key ${keyId} is needed, which is none of KMS`, {
+        metadata: { keyId },
+      });
     const key = keyId.slice(PREFIX.length);
-    const command = new DecryptCommand({ KeyId: key, CiphertextBlob: bytes, EncryptionContext: encodeContext(context) });
+    const command = new DecryptCommand({
+      KeyId: key,
+      CiphertextBlob: bytes,
+      EncryptionContext: encodeContext(context),
+    });
     try {
       const { Plaintext: plain } = await this.#client.send(command, { abortSignal: signal });
       if (plain?.byteLength !== DATA_KEY_BYTES) throw new Error("KMS answered without a data key");

@@ -26,9 +26,12 @@ export async function startScriptedKms(): Promise<ScriptedKms> {
     readJson(request)
       .then((body) => kms.fault ?? answer(keys, String(request.headers["x-amz-target"]), body))
       .catch((): Answer => [500, { __type: "KMSInternalException" }])
-      .then(([status, body]) => {
-        response.writeHead(status, { "content-type": "application/x-amz-json-1.1" }).end(JSON.stringify(body));
-      }, () => response.destroy());
+      .then(
+        ([status, body]) => {
+          response.writeHead(status, { "content-type": "application/x-amz-json-1.1" }).end(JSON.stringify(body));
+        },
+        () => response.destroy(),
+      );
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
