@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { type Call, SandboxError, systemClock, type Clock } from "@turnbox/core";
 import type { DataKey } from "../key-wrap/data-key.ts";
-import { FileKeyWrap } from "../key-wrap/file/file-key-wrap.ts";
-import type { KeyOwner } from "../key-wrap/key-wrap.ts";
+import { FakeKeyWrap } from "../key-wrap/fake/fake-key-wrap.ts";
+import type { KeyOwner, KeyWrap } from "../key-wrap/key-wrap.ts";
 import { DataKeys } from "./manifest/data-keys.ts";
 import type {
   ArchivedBase,
@@ -45,11 +45,6 @@ export async function failureOf(work: Promise<unknown>): Promise<SandboxError> {
   return thrown;
 }
 
-export const wrappingKey = (id = "file:k1"): { readonly id: string; readonly bytes: Buffer } => ({
-  id,
-  bytes: randomBytes(32),
-});
-
 /** A host's side of an archive, with parts of a few bytes. */
 export class Rig {
   readonly store: MemoryStore;
@@ -61,12 +56,12 @@ export class Rig {
   constructor({
     clock = systemClock,
     store = new MemoryStore(clock),
-    wrap = new FileKeyWrap([wrappingKey()]),
+    wrap = new FakeKeyWrap(),
     partBytes = 64,
   }: {
     readonly clock?: Clock;
     readonly store?: MemoryStore;
-    readonly wrap?: FileKeyWrap;
+    readonly wrap?: KeyWrap;
     readonly partBytes?: number;
   } = {}) {
     this.store = store;

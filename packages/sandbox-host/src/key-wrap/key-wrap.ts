@@ -41,7 +41,7 @@ export interface WrappedKey {
  * and the wrapped key was changed, or belongs to another context; `ARCHIVE_KEY_UNAVAILABLE` for what may pass.
  */
 export interface KeyWrap {
-  readonly kind: "file" | "kms";
+  readonly kind: "file" | "kms" | "fake";
 
   wrap(key: DataKey, context: KeyContext, call: Call): Promise<WrappedKey>;
   /** The caller disposes of the key. */

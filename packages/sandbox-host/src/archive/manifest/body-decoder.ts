@@ -1,15 +1,7 @@
-import type { ReceiptRow } from "../../record/row.ts";
 import { amount, type Decoder, fields, integer, list, nullable, oneOf, text, wrongField } from "../decode.ts";
 import { objectRecord } from "../object/object-record.ts";
-import { MAX_CALLS, MAX_RECEIPTS, MAX_RESULT } from "./keep-newest.ts";
-import type {
-  ArchivedBase,
-  ArchivedCall,
-  ArchivedSnapshot,
-  ArchivedStream,
-  SandboxBody,
-  TemplateBody,
-} from "./manifest.ts";
+import type { ArchivedBase, ArchivedSnapshot, ArchivedStream, SandboxBody, TemplateBody } from "./manifest.ts";
+import { calls, receipts } from "./ledger.ts";
 import { session } from "./session-decoder.ts";
 
 /** Snapshots of one sandbox, and of those that it was forked from. */
@@ -58,31 +50,13 @@ const snapshot: Decoder<ArchivedSnapshot> = fields<ArchivedSnapshot>({
   generation: integer(0),
 });
 
-const call: Decoder<ArchivedCall> = fields<ArchivedCall>({
-  callId: text(MAX_KEY),
-  payloadHash: text(MAX_ID),
-  generation: integer(0),
-  headGeneration: integer(0),
-  status: oneOf("started", "finished", "doubtful"),
-  result: nullable(text(MAX_RESULT)),
-  atMs: amount,
-});
-
-const receipt: Decoder<ReceiptRow> = fields<ReceiptRow>({
-  scope: text(MAX_KEY),
-  key: text(MAX_KEY),
-  payloadHash: text(MAX_ID),
-  result: text(MAX_RESULT),
-  atMs: amount,
-});
-
 export const sandboxBody: Decoder<SandboxBody> = fields<SandboxBody>({
   session,
   bases: list(base, MAX_BASES),
   ancestors: list(ancestor, MAX_SNAPSHOTS),
   snapshots: list(snapshot, MAX_SNAPSHOTS),
-  calls: list(call, MAX_CALLS),
-  receipts: list(receipt, MAX_RECEIPTS),
+  calls,
+  receipts,
   continuesFrom: nullable(id),
   archivedTurn: integer(0),
   archivedAtMs: amount,

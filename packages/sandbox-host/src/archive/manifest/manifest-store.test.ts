@@ -1,9 +1,11 @@
 import { describe, expect, it } from "@jest/globals";
 import { hasReason, SandboxError } from "@turnbox/core";
 import fc from "fast-check";
-import { FileKeyWrap } from "../../key-wrap/file/file-key-wrap.ts";
-import { CALL, DIGEST, failureOf, Rig, wrappingKey } from "../archive.suite.ts";
+import { FakeKey, FakeKeyWrap } from "../../key-wrap/fake/fake-key-wrap.ts";
+import { CALL, DIGEST, failureOf, Rig } from "../archive.suite.ts";
 import { partKey } from "../object/object-record.ts";
+import { bodyOf } from "./decode-manifest.ts";
+import { sealManifest } from "./envelope.ts";
 import type { SandboxManifest } from "./manifest.ts";
 import { manifestKey, sandboxOf, templateOf } from "./owner.ts";
 
@@ -19,7 +21,7 @@ async function stored(rig: Rig): Promise<SandboxManifest> {
 
 describe("ManifestStore", () => {
   it("reads what it wrote, on another host with the same key", async () => {
-    const wrap = new FileKeyWrap([wrappingKey()]);
+    const wrap = new FakeKeyWrap();
     const rig = new Rig({ wrap });
     const manifest = await stored(rig);
     const other = new Rig({ wrap, store: rig.store });
@@ -125,12 +127,12 @@ describe("ManifestStore", () => {
   });
 
   it("names the key that a manifest needs", async () => {
-    const rig = new Rig({ wrap: new FileKeyWrap([wrappingKey("file:needed")]) });
+    const rig = new Rig({ wrap: new FakeKeyWrap(new FakeKey("fake:needed")) });
     await stored(rig);
-    const other = new Rig({ store: rig.store, wrap: new FileKeyWrap([wrappingKey("file:other")]) });
+    const other = new Rig({ store: rig.store, wrap: new FakeKeyWrap(new FakeKey("fake:other")) });
     expect(await failureOf(other.manifests.read(OWNER, {}, CALL))).toMatchObject({
       reason: "ARCHIVE_KEY_WRONG",
-      metadata: { keyId: "file:needed" },
+      metadata: { keyId: "fake:needed" },
     });
   });
 
@@ -205,11 +207,14 @@ describe("ManifestStore", () => {
   ])("refuses to store, and to read, a manifest with a wrong %s", async (field, change) => {
     const rig = new Rig();
     const manifest = await rig.sandbox();
-    const wrong = { ...manifest, ...change(manifest) } as SandboxManifest;
+    const wrong = { ...manifest, ...change(manifest) };
     const failure = await failureOf(rig.manifests.write(wrong, { replaces: "absent" }, CALL));
     expect(failure.reason).toBe("ARCHIVE_DAMAGED");
     expect(failure.metadata["field"]).toBe(field === "keys" ? "key" : field);
     expect(rig.store.keys(KEY)).toEqual([]);
+    const key = await rig.keys.openOf(manifest, manifest.key, CALL);
+    rig.store.overwrite(KEY, await sealManifest(wrong, bodyOf(wrong), key));
+    expect((await failureOf(rig.manifests.read(OWNER, {}, CALL))).metadata).toMatchObject(failure.metadata);
   });
 
   it("fails with nothing but its own reasons on any bytes", async () => {

@@ -76,7 +76,7 @@ export interface SandboxBody {
    */
   readonly ancestors: readonly ArchivedStream[];
   readonly snapshots: readonly ArchivedSnapshot[];
-  /** Within bounds: the newest; see `keepNewest`. */
+  /** Within bounds: the newest; see `keepNewest` in ledger.ts. */
   readonly calls: readonly ArchivedCall[];
   readonly receipts: readonly ReceiptRow[];
   /** The id of the snapshot that the live files continue from. */
@@ -119,4 +119,21 @@ export function* streamsOf(manifest: Manifest): Generator<ArchivedStream> {
 /** Every object that the manifest names. */
 export function* objectsOf(manifest: Manifest): Generator<ObjectRecord> {
   for (const { object } of streamsOf(manifest)) yield object;
+}
+
+/** A stream whose parent the manifest does not hold: it cannot be received. */
+export interface BrokenLink {
+  readonly guid: string;
+  readonly parentGuid: string;
+  readonly object: string;
+}
+
+/** The streams that the archive holds no way to, each with the parent that is missing. */
+export function brokenLinks(manifest: Manifest): readonly BrokenLink[] {
+  const known = new Set([...streamsOf(manifest)].map(({ guid }) => guid));
+  return [...streamsOf(manifest)].flatMap(({ guid, parentGuid, object }) =>
+    parentGuid === null || (known.has(parentGuid) && parentGuid !== guid)
+      ? []
+      : [{ guid, parentGuid, object: object.id }],
+  );
 }

@@ -1,13 +1,10 @@
 import type { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import { createZstdDecompress, type ZstdDecompress } from "node:zlib";
-import { type Call, linkSignals, raceSignal, SandboxError } from "@turnbox/core";
+import { type Call, linkSignals, raceSignal } from "@turnbox/core";
 import type { DataKey } from "../../key-wrap/data-key.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
-import { damaged } from "../damage.ts";
 import type { ObjectRecord } from "./object-record.ts";
 import { PartReader } from "./part-reader.ts";
-import { PlainStream } from "./plain-stream.ts";
+import { decompress, PlainStream } from "./plain-stream.ts";
 
 const CLOSED = new Error("the reader was closed");
 
@@ -32,35 +29,14 @@ export class ObjectReader {
    * signal's reason. Read it to its end or destroy it.
    */
   read(record: ObjectRecord, key: DataKey, call: Call): Readable {
-    return new PlainStream((inner) => this.#plain(record, key, inner), call);
-  }
-
-  async *#plain(record: ObjectRecord, key: DataKey, call: Call): AsyncGenerator<Buffer> {
-    using link = linkSignals([call.signal]);
-    const { signal } = link;
-    const zstd = createZstdDecompress();
-    const failures: unknown[] = [];
-    const parts = noting(this.#parts(record, key, { signal }), failures);
-    const fed = pipeline(parts, zstd, { signal }).catch(() => undefined);
-    try {
-      yield* countTo(record, zstd, signal);
-    } catch (thrown) {
-      call.signal.throwIfAborted();
-      // zstd fails as well if a part does, and says less about it.
-      if (failures.length > 0) throw failures[0];
-      throw thrown instanceof SandboxError ? thrown : wrongContent(record, thrown);
-    } finally {
-      link.abort(CLOSED);
-      zstd.destroy();
-      await fed;
-    }
+    return new PlainStream((open) => decompress((needed) => this.#parts(record, key, needed), record, open), call);
   }
 
   /** The compressed bytes of all parts, with a bounded number of them fetched ahead. */
   async *#parts(record: ObjectRecord, key: DataKey, call: Call): AsyncGenerator<Buffer> {
     using link = linkSignals([call.signal]);
     using reader = new PartReader(this.#store, record, key);
-    const fetched: Promise<Buffer>[] = [];
+    let fetched: Promise<Buffer>[] = [];
     try {
       for (let next = 0; next < record.parts.length || fetched.length > 0; ) {
         for (; next < record.parts.length && fetched.length <= this.#ahead; next += 1) {
@@ -68,10 +44,10 @@ export class ObjectReader {
           part.catch(() => undefined);
           fetched.push(part);
         }
-        const [first] = fetched;
+        const [first, ...rest] = fetched;
         if (first === undefined) return;
         const part = await raceSignal(first, link.signal);
-        fetched.shift();
+        fetched = rest;
         yield part;
       }
     } finally {
@@ -80,30 +56,3 @@ export class ObjectReader {
     }
   }
 }
-
-async function* countTo(record: ObjectRecord, zstd: ZstdDecompress, signal: AbortSignal): AsyncGenerator<Buffer> {
-  let bytes = 0;
-  for await (const chunk of zstd as AsyncIterable<Buffer>) {
-    signal.throwIfAborted();
-    bytes += chunk.byteLength;
-    if (bytes > record.plainBytes) break;
-    yield chunk;
-  }
-  if (bytes !== record.plainBytes) throw wrongContent(record);
-}
-
-async function* noting(parts: AsyncIterable<Buffer>, failures: unknown[]): AsyncGenerator<Buffer> {
-  try {
-    yield* parts;
-  } catch (thrown) {
-    failures.push(thrown);
-    throw thrown;
-  }
-}
-
-const wrongContent = (record: ObjectRecord, cause?: unknown): SandboxError =>
-  damaged(`object ${record.id}: does not decompress to ${record.plainBytes} bytes`, {
-    fault: "wrong content",
-    object: record.id,
-    cause,
-  });

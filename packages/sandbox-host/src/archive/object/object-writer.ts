@@ -1,15 +1,14 @@
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { pipeline } from "node:stream/promises";
 import { createZstdCompress } from "node:zlib";
-import { type Call, type Clock, hasReason, raceSignal, SandboxError } from "@turnbox/core";
+import { type Call, type Clock, raceSignal } from "@turnbox/core";
 import type { DataKey } from "../../key-wrap/data-key.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
-import { damaged } from "../damage.ts";
-import { FORMAT, GRACE_MS, MAX_PARTS, PART_BYTES, SALT_BYTES } from "../format.ts";
+import { FORMAT, PART_BYTES, SALT_BYTES } from "../format.ts";
 import { BoundedWork } from "./bounded-work.ts";
-import { type ObjectRecord, partKey, type PartRecord } from "./object-record.ts";
-import { hashInto, PartCipher } from "./part-cipher.ts";
-import { PartCutter } from "./part-cutter.ts";
+import type { ObjectRecord } from "./object-record.ts";
+import { PartCipher } from "./part-cipher.ts";
+import { PartUploads } from "./part-uploads.ts";
 
 export interface ObjectWriterOptions {
   readonly store: ObjectStore;
@@ -66,73 +65,5 @@ export class ObjectWriter {
       partBytes: this.#options.partBytes,
       plainBytes: zstd.bytesWritten,
     };
-  }
-}
-
-interface PartWork {
-  readonly cipher: PartCipher;
-  readonly work: BoundedWork;
-}
-
-/** The parts of one object on their way to the store. */
-class PartUploads {
-  readonly #options: Required<ObjectWriterOptions>;
-  readonly #cipher: PartCipher;
-  readonly #work: BoundedWork;
-  readonly #startedMs: number;
-  readonly #whole = createHash("sha256");
-  readonly #parts: PartRecord[] = [];
-
-  constructor(options: Required<ObjectWriterOptions>, { cipher, work }: PartWork) {
-    this.#options = options;
-    this.#cipher = cipher;
-    this.#work = work;
-    this.#startedMs = options.clock.monotonicMs();
-  }
-
-  async take(compressed: AsyncIterable<Uint8Array>): Promise<void> {
-    const cutter = new PartCutter(this.#options.partBytes);
-    for await (const chunk of compressed) for (const part of cutter.cut(chunk)) await this.#send(part, false);
-    await this.#send(cutter.rest(), true);
-  }
-
-  summary(): Pick<ObjectRecord, "id" | "parts" | "storedBytes"> {
-    const storedBytes = this.#parts.reduce((sum, { bytes }) => sum + bytes, 0);
-    return { id: this.#whole.digest("hex"), parts: this.#parts, storedBytes };
-  }
-
-  async #send(compressed: Buffer, isLast: boolean): Promise<void> {
-    const index = this.#parts.length;
-    if (index === MAX_PARTS)
-      throw new SandboxError("INVALID_ARGUMENT", `the stream has more than ${MAX_PARTS} parts`, {
-        metadata: { field: "source" },
-      });
-    if (this.#options.clock.monotonicMs() - this.#startedMs > GRACE_MS / 2)
-      throw new SandboxError("DEADLINE_EXCEEDED", "the object was not stored within half of the grace time");
-    await this.#work.start(async () => {
-      const bytes = await this.#cipher.encrypt(compressed, { index, isLast });
-      const hash = createHash("sha256");
-      await hashInto(bytes, hash, this.#whole);
-      const part = { sha256: hash.digest("hex"), bytes: bytes.byteLength };
-      this.#parts.push(part);
-      return async (call) => await putPart(this.#options.store, { part, bytes }, call);
-    });
-  }
-}
-
-/** A part that is there already is as good: its key says what it holds. */
-async function putPart(
-  store: ObjectStore,
-  { part, bytes }: { readonly part: PartRecord; readonly bytes: Buffer },
-  call: Call,
-): Promise<void> {
-  const key = partKey(part.sha256);
-  try {
-    await store.put(key, bytes, { condition: { kind: "absent" } }, call);
-  } catch (failure) {
-    if (!hasReason(failure, "OBJECT_CHANGED")) throw failure;
-    const there = await store.stat(key, call);
-    if (there?.bytes !== part.bytes)
-      throw damaged(`what is stored as part ${part.sha256} is not that part`, { fault: "wrong size", cause: failure });
   }
 }

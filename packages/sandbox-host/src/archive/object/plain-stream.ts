@@ -1,5 +1,9 @@
 import { Readable } from "node:stream";
-import { type Call, type LinkedSignal, linkSignals } from "@turnbox/core";
+import { pipeline } from "node:stream/promises";
+import { createZstdDecompress, type ZstdDecompress } from "node:zlib";
+import { type Call, type LinkedSignal, linkSignals, SandboxError } from "@turnbox/core";
+import { damaged } from "../damage.ts";
+import type { ObjectRecord } from "./object-record.ts";
 
 const CLOSED = new Error("the stream was closed");
 
@@ -33,3 +37,58 @@ export class PlainStream extends Readable {
     this.#chunks.return(undefined).then(end, end);
   }
 }
+
+/**
+ * What the compressed bytes of all parts of an object decompress to. `readParts` ends when its signal aborts. Fails with the failure of a part, and with `ARCHIVE_DAMAGED`
+ * if they are not what the record says.
+ */
+export async function* decompress(
+  readParts: (call: Call) => AsyncIterable<Buffer>,
+  record: ObjectRecord,
+  call: Call,
+): AsyncGenerator<Buffer> {
+  using link = linkSignals([call.signal]);
+  const { signal } = link;
+  const zstd = createZstdDecompress();
+  const failures: unknown[] = [];
+  const fed = pipeline(noting(readParts({ signal }), failures), zstd, { signal }).catch(() => undefined);
+  try {
+    yield* countTo(record, zstd, signal);
+  } catch (thrown) {
+    call.signal.throwIfAborted();
+    // zstd fails as well if a part does, and says less about it.
+    if (failures.length > 0) throw failures[0];
+    throw thrown instanceof SandboxError ? thrown : wrongContent(record, thrown);
+  } finally {
+    link.abort(CLOSED);
+    zstd.destroy();
+    await fed;
+  }
+}
+
+async function* countTo(record: ObjectRecord, zstd: ZstdDecompress, signal: AbortSignal): AsyncGenerator<Buffer> {
+  let bytes = 0;
+  for await (const chunk of zstd as AsyncIterable<Buffer>) {
+    signal.throwIfAborted();
+    bytes += chunk.byteLength;
+    if (bytes > record.plainBytes) break;
+    yield chunk;
+  }
+  if (bytes !== record.plainBytes) throw wrongContent(record);
+}
+
+async function* noting(parts: AsyncIterable<Buffer>, failures: unknown[]): AsyncGenerator<Buffer> {
+  try {
+    yield* parts;
+  } catch (thrown) {
+    failures.push(thrown);
+    throw thrown;
+  }
+}
+
+const wrongContent = (record: ObjectRecord, cause?: unknown): SandboxError =>
+  damaged(`object ${record.id}: does not decompress to ${record.plainBytes} bytes`, {
+    fault: "wrong content",
+    object: record.id,
+    cause,
+  });

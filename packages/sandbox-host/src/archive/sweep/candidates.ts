@@ -37,3 +37,8 @@ export async function* listCandidates(
 
 export const keysOf = (candidates: readonly Candidate[]): readonly string[] =>
   candidates.map(({ sha256 }) => partKey(sha256));
+
+export const totalOf = (candidates: readonly Candidate[]): { readonly parts: number; readonly bytes: number } => ({
+  parts: candidates.length,
+  bytes: candidates.reduce((sum, { bytes }) => sum + bytes, 0),
+});

@@ -22,12 +22,12 @@ beforeEach(() => {
 
 /** Collects while time passes. */
 async function collect(options: Parameters<GarbageCollection["collect"]>[0] = {}): Promise<SweepReport> {
-  let isOver: "no" | "yes" = "no";
+  const state = { isOver: false };
   const report = collection.collect(options, CALL).finally(() => {
-    isOver = "yes";
+    state.isOver = true;
   });
   report.catch(() => undefined);
-  while (isOver === "no") await clock.advance(1000);
+  while (!state.isOver) await clock.advance(1000);
   return await report;
 }
 
@@ -181,14 +181,14 @@ describe("a part that is named again while it is swept", () => {
     const manifest = await forgotten();
     const report = collect();
     while (rig.store.keys(SWEEP_LIST_KEY).length === 0) await clock.advance(0);
-    let isWritten: "no" | "yes" = "no";
+    const state = { isWritten: false };
     const written = rig.manifests.write(manifest, old(manifest), CALL).then(() => {
       expect(rig.store.keys(SWEEP_LIST_KEY)).toEqual([]);
-      isWritten = "yes";
+      state.isWritten = true;
     });
     written.catch(() => undefined);
     expect((await report).parts).toBe(0);
-    while (isWritten === "no") await clock.advance(1000);
+    while (!state.isWritten) await clock.advance(1000);
     await written;
     expect(rig.store.keys(PARTS_PREFIX)).toEqual(namedBy(manifest));
   });

@@ -4,7 +4,7 @@ import { GRACE_MS } from "../format.ts";
 import type { ManifestStore } from "../manifest/manifest-store.ts";
 import { readSweepList } from "../sweep-list/await-sweep.ts";
 import { encodeSweepList, isVoid, MAX_LISTED, SWEEP_LIST_KEY } from "../sweep-list/sweep-list.ts";
-import { type Candidate, keysOf, listCandidates } from "./candidates.ts";
+import { type Candidate, keysOf, listCandidates, totalOf } from "./candidates.ts";
 import { DigestSet, END_OF_DIGESTS } from "./digest-set.ts";
 import { markAll, type UnreadableManifest } from "./mark.ts";
 
@@ -147,11 +147,6 @@ export class GarbageCollection {
     }
   }
 }
-
-const totalOf = (candidates: readonly Candidate[]): { readonly parts: number; readonly bytes: number } => ({
-  parts: candidates.length,
-  bytes: candidates.reduce((sum, { bytes }) => sum + bytes, 0),
-});
 
 const isRunning = (cause?: unknown): SandboxError =>
   new SandboxError("ARCHIVE_CHANGED", "another garbage collection is running", { cause });

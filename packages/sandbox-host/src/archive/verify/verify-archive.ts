@@ -4,11 +4,10 @@ import type { ObjectStore } from "../../object-store/object-store.ts";
 import { damaged } from "../damage.ts";
 import type { DataKeys } from "../manifest/data-keys.ts";
 import type { ManifestStore } from "../manifest/manifest-store.ts";
-import { type Manifest, objectsOf } from "../manifest/manifest.ts";
+import { brokenLinks, type Manifest, objectsOf } from "../manifest/manifest.ts";
 import { ObjectReader } from "../object/object-reader.ts";
 import type { ObjectRecord } from "../object/object-record.ts";
 import { PartReader } from "../object/part-reader.ts";
-import { brokenLinks } from "./chain.ts";
 
 const MAX_FAULTS = 1000;
 

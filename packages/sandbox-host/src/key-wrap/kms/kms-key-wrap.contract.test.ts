@@ -46,7 +46,7 @@ describe("KmsKeyWrap", () => {
     expect(thrown).toMatchObject({ reason, metadata: { code } });
   });
 
-  it("is no keeper of keys of a key file", async () => {
+  it("refuses what a key file has wrapped", async () => {
     const wrap = new KmsKeyWrap({ client, key: kms.addKey() });
     const unwrapped = wrap.unwrap({ keyId: "file:1", bytes: Buffer.alloc(80) }, CONTEXT, {
       signal: new AbortController().signal,

@@ -1,9 +1,15 @@
+import type { ReceiptRow } from "../../record/row.ts";
+import { amount, type Decoder, fields, integer, list, nullable, oneOf, text } from "../decode.ts";
+import type { ArchivedCall } from "./manifest.ts";
+
 /** Tool calls of one manifest. */
 export const MAX_CALLS = 20_000;
 /** Receipts of one manifest. */
 export const MAX_RECEIPTS = 20_000;
 /** Characters of one result. */
-export const MAX_RESULT = 256 * 1024;
+const MAX_RESULT = 256 * 1024;
+const MAX_KEY = 4096;
+const MAX_HASH = 256;
 /** Characters of all that `keepNewest` keeps. */
 const MAX_CHARACTERS = 8 * 1024 * 1024;
 
@@ -27,3 +33,24 @@ export function keepNewest<Row extends Kept>(rows: readonly Row[], maxRows: numb
   }
   return rows.filter((row) => kept.has(row));
 }
+
+const call: Decoder<ArchivedCall> = fields<ArchivedCall>({
+  callId: text(MAX_KEY),
+  payloadHash: text(MAX_HASH),
+  generation: integer(0),
+  headGeneration: integer(0),
+  status: oneOf("started", "finished", "doubtful"),
+  result: nullable(text(MAX_RESULT)),
+  atMs: amount,
+});
+
+const receipt: Decoder<ReceiptRow> = fields<ReceiptRow>({
+  scope: text(MAX_KEY),
+  key: text(MAX_KEY),
+  payloadHash: text(MAX_HASH),
+  result: text(MAX_RESULT),
+  atMs: amount,
+});
+
+export const calls = list(call, MAX_CALLS);
+export const receipts = list(receipt, MAX_RECEIPTS);
