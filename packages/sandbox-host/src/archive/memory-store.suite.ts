@@ -14,6 +14,7 @@ import type {
 interface Kept {
   readonly bytes: Buffer;
   readonly modifiedAtMs: number;
+  readonly createdAtMs: number;
 }
 
 type Step = (operation: "put" | "get" | "stat" | "list" | "delete", key: string, call: Call) => Promise<void> | void;
@@ -26,6 +27,8 @@ export class MemoryStore implements ObjectStore {
   step: Step = () => undefined;
   /** Bytes of a chunk of a body. */
   chunkBytes = 64 * 1024;
+  /** How far lists are behind. */
+  listLagMs = 0;
   readonly #clock: Clock;
 
   constructor(clock: Clock = systemClock) {
@@ -34,7 +37,9 @@ export class MemoryStore implements ObjectStore {
 
   /** Replaces bytes behind the back of whoever put them. */
   overwrite(key: string, bytes: Uint8Array): void {
-    this.objects.set(key, { bytes: Buffer.from(bytes), modifiedAtMs: this.#clock.nowMs() });
+    const modifiedAtMs = this.#clock.nowMs();
+    const createdAtMs = this.objects.get(key)?.createdAtMs ?? modifiedAtMs;
+    this.objects.set(key, { bytes: Buffer.from(bytes), modifiedAtMs, createdAtMs });
   }
 
   bytesOf(key: string): Buffer {
@@ -81,7 +86,8 @@ export class MemoryStore implements ObjectStore {
 
   async list(prefix: string, { after = "", limit = 3 }: ListOptions, call: Call): Promise<ObjectPage> {
     await this.#begin("list", prefix, call);
-    const keys = this.keys(prefix).filter((key) => key > after);
+    const latestMs = this.#clock.nowMs() - this.listLagMs;
+    const keys = this.keys(prefix).filter((key) => key > after && this.objects.get(key)!.createdAtMs <= latestMs);
     const objects = keys.slice(0, limit).map((key) => infoOf(key, this.objects.get(key)!));
     return { objects, more: keys.length > limit };
   }

@@ -1,4 +1,4 @@
-import { type Call, type Clock, hasReason, poll } from "@turnbox/core";
+import { type Call, type Clock, hasReason, mapConcurrent, poll } from "@turnbox/core";
 import type { ObjectStore } from "../../object-store/object-store.ts";
 import { damaged } from "../damage.ts";
 import { type ObjectRecord, partKey, type PartRecord } from "../object/object-record.ts";
@@ -15,6 +15,7 @@ import {
 
 const MAX_LIST_BYTES = MAX_LISTED * DIGEST_BYTES + 1024;
 const POLL_MS = 2000;
+const STATS_AT_ONCE = 8;
 
 export interface StoredSweepList extends SweepList {
   readonly etag: string;
@@ -62,14 +63,14 @@ export async function awaitSweep(
     };
     await poll(isOver, { clock, everyMs: POLL_MS, signal });
   }
-  for (const { object, part } of [...doomed, ...listParts(named.old)]) {
+  await mapConcurrent([...doomed, ...listParts(named.old)], STATS_AT_ONCE, async ({ object, part }) => {
     const there = await store.stat(partKey(part.sha256), call);
-    if (there?.bytes === part.bytes) continue;
+    if (there?.bytes === part.bytes) return;
     throw damaged(`object ${object}: part ${part.sha256} was removed before the manifest named it`, {
       fault: "missing",
       object,
     });
-  }
+  });
 }
 
 function* listParts(records: Iterable<ObjectRecord>): Generator<Named> {

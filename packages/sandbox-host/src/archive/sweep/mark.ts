@@ -6,7 +6,8 @@ import type { ManifestStore } from "../manifest/manifest-store.ts";
 import { objectsOf } from "../manifest/manifest.ts";
 import { MANIFESTS_PREFIX, ownerOfKey } from "../manifest/owner.ts";
 
-const AT_ONCE = 4;
+/** Each may be as large as a manifest can be. */
+const AT_ONCE = 2;
 const MAX_UNREADABLE = 100;
 
 /** A manifest that cannot be read: what it names is not known, so nothing may be removed. */
