@@ -11,7 +11,7 @@ import { GarbageCollection, type SweepReport } from "./garbage-collection.ts";
 
 const HOUR_MS = 3_600_000;
 const MOST_TURNS = 20_000;
-const SEEDS = process.env["TURNBOX_FULL"] === "1" ? 3000 : 150;
+const SEEDS = process.env["TURNBOX_FULL"] === "1" ? 3000 : 60;
 let clock: ManualClock;
 let rig: Rig;
 let collection: GarbageCollection;
