@@ -1,4 +1,5 @@
 import { Code } from "@connectrpc/connect";
+import { ARCHIVE_REASONS } from "./archive-reasons.ts";
 import { CLIENT_REASONS } from "./client-reasons.ts";
 import { OBJECT_REASONS } from "./object-reasons.ts";
 import { row, type ReasonRow } from "./reason-row.ts";
@@ -309,6 +310,7 @@ export const ERROR_TABLE = {
   ),
 
   ...OBJECT_REASONS,
+  ...ARCHIVE_REASONS,
 
   // Fleet
   SANDBOX_NOT_FOUND: row(
