@@ -72,6 +72,11 @@ export class DatabaseThread implements AsyncDisposable {
     return this.#waiting.size;
   }
 
+  /** False once it is closed or has broken down. */
+  get isServing(): boolean {
+    return this.#ended === undefined;
+  }
+
   async call(name: string, input: unknown): Promise<unknown> {
     if (this.#ended !== undefined) throw this.#ended;
     const id = this.#nextId;

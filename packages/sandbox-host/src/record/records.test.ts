@@ -249,17 +249,49 @@ describe("an operation", () => {
     return db.prepare("SELECT call_id, status FROM calls ORDER BY call_id").all();
   };
 
+  it("is committed before anything else can happen, if it is quick and alone", async () => {
+    await using records = await openRecords(file());
+    const asked = records.call("beginCall", begin("1"));
+    expect(stored()).toEqual([{ call_id: "1", status: "started" }]);
+    expect(records.pending).toBe(0);
+    expect(await asked).toBeNull();
+    await records.call("insertSession", session("a"));
+    expect(await records.call("findCall", { token: "ta", callId: "1" })).toMatchObject({ status: "started" });
+  });
+
+  it("waits for its turn if others were asked before, also if it is quick", async () => {
+    await using records = await openRecords(file());
+    const before = records.call("keepReceipt", { scope: "s", key: "k", payloadHash: "h", result: "r", atMs: 1 });
+    const after = records.call("findReceipt", { scope: "s", key: "k" });
+    expect(records.pending).toBe(2);
+    await before;
+    expect(await after).toMatchObject({ result: "r" });
+  });
+
+  it("does not hold up this thread while another connection writes", async () => {
+    await using records = await openRecords(file());
+    using other = new DatabaseSync(file());
+    other.exec("BEGIN IMMEDIATE");
+    const asked = records.call("beginCall", begin("1"));
+    expect(records.pending).toBe(1);
+    other.exec("COMMIT");
+    expect(await asked).toBeNull();
+    expect(stored()).toEqual([{ call_id: "1", status: "started" }]);
+  });
+
+  it("is refused once the records are closed, also if it is quick", async () => {
+    const records = await openRecords(file());
+    await records[Symbol.asyncDispose]();
+    await expect(records.call("beginCall", begin("1"))).rejects.toMatchObject({ reason: "STORAGE_UNAVAILABLE" });
+  });
+
   it("is seen by those that come after it, and done after those before it", async () => {
     await using records = await openRecords(file());
-    const [begun, found] = [
-      records.call("beginCall", begin("1")),
-      records.call("findCall", { token: "ta", callId: "1" }),
-    ];
+    const [made, listed] = [records.call("insertSession", session("a")), records.call("listSessions", null)];
     expect(records.pending).toBe(2);
-    expect(await begun).toBeNull();
-    expect(await found).toMatchObject({ status: "started" });
+    await made;
+    expect(await listed).toMatchObject([{ id: "a" }]);
     expect(records.pending).toBe(0);
-    expect(stored()).toEqual([{ call_id: "1", status: "started" }]);
   });
 
   it("that fails has changed nothing", async () => {

@@ -42,6 +42,7 @@ import { createIdleFreezer } from "./idle/idle-policy.ts";
 import { listContainers, removeLeftovers, removeLeftSpares } from "./leftovers.ts";
 import { PreparedBoots } from "./prewarm/prepared-boots.ts";
 import { checkCgroups, checkRoot, installInit, proveByRun, readVersion } from "./probe.ts";
+import { SharedLimits } from "./shells/shared-limits.ts";
 import { ShellSlots } from "./shells/shell-slots.ts";
 
 const SLOT_START_MS = 10_000;
@@ -130,6 +131,7 @@ class GvisorRuntime implements Runtime {
   readonly #treeKiller: TreeKiller;
   readonly #executions: Executions;
   readonly #shells: ShellSlots;
+  readonly #limits = new SharedLimits();
   /** Containers whose next start has a caller that waits for it. */
   readonly #hurried = new Set<string>();
 
@@ -145,6 +147,7 @@ class GvisorRuntime implements Runtime {
       onStopped: async (id) => {
         await this.#shells.close(id);
         this.#shells.open(id);
+        this.#limits.noteOther(id);
       },
     });
     this.#treeKiller = new TreeKiller(context, this.#life);
@@ -153,6 +156,7 @@ class GvisorRuntime implements Runtime {
       start: async (id, spec, signal) =>
         (await this.#shells.take(id, spec, signal)) ?? (await this.#start(id, spec, signal)),
       treeKiller: this.#treeKiller,
+      limits: this.#limits,
     });
     this.idle = this.#createIdleFreezer();
     this.prewarm = {
@@ -204,6 +208,7 @@ class GvisorRuntime implements Runtime {
       await removeContainer(this.#context, id);
       this.#context.deaths.causes.delete(id);
       await (isHurried ? this.#boots.bootAwaited(spec, signal) : this.#boots.boot(spec, signal));
+      this.#limits.noteBoot(id);
     });
   }
 
@@ -223,6 +228,7 @@ class GvisorRuntime implements Runtime {
     const onAbandoned = async (marker: string): Promise<void> => {
       await this.#treeKiller.kill(id, { marker });
     };
+    this.#limits.noteOther(id);
     return await spawnProcess(this.#context, id, { spec, signal, onAbandoned });
   }
 
@@ -257,6 +263,7 @@ class GvisorRuntime implements Runtime {
     { signal }: RuntimeCall,
   ): Promise<TerminalExecution> {
     checkId(id);
+    this.#limits.noteOther(id);
     return await openTerminal(this.#context, id, { spec, size, treeKiller: this.#treeKiller, signal });
   }
 
@@ -335,6 +342,7 @@ class GvisorRuntime implements Runtime {
         await work();
       },
       calm: () => this.#boots.calm(),
+      limits: this.#limits,
       clock: context.clock,
       perContainer: this.#options.waitingShells ?? WAITING_SHELLS,
     });

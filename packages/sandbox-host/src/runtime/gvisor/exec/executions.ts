@@ -3,12 +3,14 @@ import type { ExecSpec, Execution } from "../../runtime.ts";
 import { judgeExit } from "../container/liveness.ts";
 import type { GvisorContext } from "../context.ts";
 import { checkSpec, type StartedProcess } from "./start-process.ts";
+import type { SharedLimits } from "../shells/shared-limits.ts";
 import type { TreeKiller } from "./tree-killer.ts";
 
 export interface ExecutionsOptions {
   /** The process of an execution, of a shell that waits for it or of its own. */
   readonly start: (id: string, spec: ExecSpec, signal: AbortSignal) => Promise<StartedProcess>;
   readonly treeKiller: TreeKiller;
+  readonly limits: Pick<SharedLimits, "beginCall">;
 }
 
 interface Running {
@@ -30,15 +32,22 @@ export class Executions {
 
   async exec(id: string, spec: ExecSpec, signal: AbortSignal): Promise<Execution> {
     checkSpec(spec);
-    const started = await this.#options.start(id, spec, signal);
-    const record: Running = { id, end: "own" };
-    this.#running.add(record);
-    const execution = this.#supervise(record, started, spec.deadlineMs);
-    const exit = execution.exit.finally(() => {
-      this.#running.delete(record);
-      started.release();
-    });
-    return { ...execution, exit };
+    const endCall = this.#options.limits.beginCall(id);
+    try {
+      const started = await this.#options.start(id, spec, signal);
+      const record: Running = { id, end: "own" };
+      this.#running.add(record);
+      const execution = this.#supervise(record, started, spec.deadlineMs);
+      const exit = execution.exit.finally(() => {
+        this.#running.delete(record);
+        started.release();
+        endCall();
+      });
+      return { ...execution, exit };
+    } catch (thrown) {
+      endCall();
+      throw thrown;
+    }
   }
 
   /** Says that the container is ended on request: its executions end by that. */

@@ -23,13 +23,13 @@ describe("a call that a waiting shell can take", () => {
   });
 
   it("is evaluated in a shell below if it sets limits, and in the shell itself otherwise", () => {
-    const told = (script: string) => scriptFor({ ...CALL, script }, { env: ENV, greeting: "g" });
+    const told = (script: string) => scriptFor({ ...CALL, script }, { env: ENV, greeting: "g", limits: "intact" });
     expect(told("ulimit -v 1000; make")).toContain(';(eval "$BASH_EXECUTION_STRING")');
     expect(told("echo hi")).toContain(';eval "$BASH_EXECUTION_STRING"');
   });
 
   it("is one block of plain characters where it fits", () => {
-    const text = scriptFor({ ...CALL, script: "echo 'a'" }, { env: ENV, greeting: "g" }) ?? "";
+    const text = scriptFor({ ...CALL, script: "echo 'a'" }, { env: ENV, greeting: "g", limits: "intact" }) ?? "";
     expect(text).toMatch(/^BASH_EXECUTION_STRING='echo '\\''a'\\''';cd [ -~]*$/);
     expect(text.length).toBe(512);
   });
@@ -37,7 +37,7 @@ describe("a call that a waiting shell can take", () => {
   it.each(["echo é", "echo a\necho b", "echo \x01", `echo ${"a".repeat(500)}`])(
     "has its script as it is behind two parts with the lengths in bytes: %j",
     (script) => {
-      const text = Buffer.from(scriptFor({ ...CALL, script }, { env: ENV, greeting: "g" }) ?? "");
+      const text = Buffer.from(scriptFor({ ...CALL, script }, { env: ENV, greeting: "g", limits: "intact" }) ?? "");
       const lengthIn = (part: Buffer): number => Number(/^LC_ALL=C read -r -N (\d+) /.exec(part.toString())?.[1]);
       const then = text.subarray(512, 512 + lengthIn(text));
       expect(then.toString()).toMatch(/eval "\$BASH_EXECUTION_STRING"$/);
@@ -50,7 +50,9 @@ describe("a call that a waiting shell can take", () => {
   it.each(["ls /", "git commit -m 'one; two' --amend", 'grep -rn "a b" src *.ts', "python3.11 x.py "])(
     "is done by the program alone: %s",
     (script) => {
-      expect(scriptFor({ ...CALL, script }, { env: ENV, greeting: "g" })).toContain(` exec ${script};`);
+      expect(scriptFor({ ...CALL, script }, { env: ENV, greeting: "g", limits: "intact" })).toContain(
+        ` exec ${script};`,
+      );
     },
   );
 
@@ -72,13 +74,15 @@ describe("a call that a waiting shell can take", () => {
     "! ls",
     "{ ls; }",
   ])("is done by the shell: %s", (script) => {
-    expect(scriptFor({ ...CALL, script }, { env: ENV, greeting: "g" })).not.toContain("exec ");
+    expect(scriptFor({ ...CALL, script }, { env: ENV, greeting: "g", limits: "intact" })).not.toContain("exec ");
   });
 
   it("is done by the shell where the environment may bring it functions or traps", () => {
     for (const name of ["BASH_ENV", "BASH_FUNC_ls%%", "ENV"]) {
       const env = { ...ENV, [name]: "x" };
-      expect(scriptFor({ ...CALL, env, script: "ls /" }, { env, greeting: "g" })).not.toContain("exec ");
+      expect(scriptFor({ ...CALL, env, script: "ls /" }, { env, greeting: "g", limits: "intact" })).not.toContain(
+        "exec ",
+      );
     }
   });
 
@@ -88,6 +92,6 @@ describe("a call that a waiting shell can take", () => {
     ["another language", { ...ENV, LC_ALL: "C" }],
     ["a name that is no shell variable", { ...ENV, "a.b": "1" }],
   ])("is none with %s", (_what, env) => {
-    expect(scriptFor({ ...CALL, env }, { env: ENV, greeting: "g" })).toBeUndefined();
+    expect(scriptFor({ ...CALL, env }, { env: ENV, greeting: "g", limits: "intact" })).toBeUndefined();
   });
 });

@@ -40,9 +40,8 @@ export function parseShellCall({ argv, env, cwd }: ExecSpec): ShellCall | undefi
 }
 
 /**
- * Gives the shell the limits of the container's spec again, all that the sentry lets a process set. A process that was started from
- * outside and lowers its own lowers them for the shells that wait, too. Fails if a hard one was lowered; the next start from outside
- * puts that back.
+ * Gives the shell the limits of the container's spec again, all that the sentry lets a process set; see `SharedLimits`. Fails if a
+ * hard one was lowered; the next start from outside puts that back.
  */
 const RESTORE_LIMITS =
   "ulimit -n 65536 -l 64 -c unlimited -d unlimited -f unlimited -t unlimited -u unlimited -v unlimited&&" +
@@ -50,30 +49,31 @@ const RESTORE_LIMITS =
 
 /**
  * The command of a shell that waits for a script. It reads its head and does it, and has no variable that a script has
- * not. It reads not one byte more than the head says: what comes behind is the input of the script. It ends before it begins if
- * it has not the limits of a new one.
+ * not. It reads not one byte more than the head says: what comes behind is the input of the script.
  */
-export const waitingShell: readonly [string, ...string[]] = [
-  "bash",
-  "-c",
-  `${read(HEAD_BYTES)};{ ${RESTORE_LIMITS};} 2>/dev/null||exit;${RUN}`,
-];
+export const waitingShell: readonly [string, ...string[]] = ["bash", "-c", `${read(HEAD_BYTES)};${RUN}`];
+
+/** A shell as it waits. */
+export interface WaitingShell {
+  readonly env: Readonly<Record<string, string>>;
+  readonly greeting: string;
+  /** `lowered` if they may be: then they are restored first, and the shell ends before it begins if that fails. */
+  readonly limits: "intact" | "lowered";
+}
 
 /**
  * What makes a shell that waits in one environment do a call of another one, and say `greeting` on its standard output
  * right before it does: without it, nothing of the script has run. Undefined if a shell that is there already would
  * behave in another way than a new one.
  */
-export function scriptFor(
-  call: ShellCall,
-  { env, greeting }: { readonly env: Readonly<Record<string, string>>; readonly greeting: string },
-): string | undefined {
+export function scriptFor(call: ShellCall, { env, greeting, limits }: WaitingShell): string | undefined {
   const changed = Object.entries(call.env).filter(([name, value]) => env[name] !== value);
   const removed = Object.keys(env).filter((name) => !(name in call.env));
   const names = [...changed.map(([name]) => name), ...removed];
   // A new process without a HOME gets that of its user.
   if (names.some((name) => !NAME.test(name) || READ_AT_START.test(name)) || removed.includes("HOME")) return undefined;
   const prepare = [
+    ...(limits === "intact" ? [] : [`{ ${RESTORE_LIMITS};} 2>/dev/null||exit`]),
     `cd -- ${quote(call.cwd)}||exit`,
     ["unset OLDPWD", ...removed].join(" "),
     ...changed.filter(([name]) => name !== "PWD").map(([name, value]) => `export ${name}=${quote(value)}`),

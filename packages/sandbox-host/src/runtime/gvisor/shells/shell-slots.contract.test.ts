@@ -133,6 +133,8 @@ echo "$LINENO"; missing; echo "$BASH_EXECUTION_STRING" | head -1`;
     for (let round = 0; round < 3; round += 1) {
       const { stdout } = await finish(await runtime.exec(container.id, execSpec(["bash", "-c", LIMITS]), call));
       expect(stdout.toString()).toBe(before);
+      // In the next round one takes the call that was started after all calls before it had ended.
+      await until(async () => (await waiting()) >= waitingShells);
     }
   });
 

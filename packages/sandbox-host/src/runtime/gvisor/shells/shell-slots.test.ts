@@ -50,6 +50,7 @@ async function newSlots() {
       await Promise.resolve();
     },
     isRunning: () => Promise.resolve(true),
+    limits: { mark: () => 0, isIntact: () => true },
     clock,
     perContainer: 1,
   });
@@ -125,6 +126,7 @@ function newSupply({ calm = () => Promise.resolve() } = {}) {
     record: () => undefined,
     abandon: () => Promise.resolve(),
     isRunning: () => Promise.resolve(true),
+    limits: { mark: () => 0, isIntact: () => true },
     clock,
     perContainer: 1,
   });

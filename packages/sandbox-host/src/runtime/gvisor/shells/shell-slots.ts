@@ -1,7 +1,15 @@
 import { type Clock, createDeadline, randomToken, SandboxError, setAlarm } from "@turnbox/core";
 import type { ExecSpec } from "../../runtime.ts";
 import type { StartedProcess } from "../exec/start-process.ts";
-import { parseShellCall, receiveGreeting, type ShellCall, scriptFor, waitingShell } from "./shell-call.ts";
+import type { SharedLimits } from "./shared-limits.ts";
+import {
+  parseShellCall,
+  receiveGreeting,
+  type ShellCall,
+  scriptFor,
+  waitingShell,
+  type WaitingShell,
+} from "./shell-call.ts";
 
 export interface ShellSlotsOptions {
   /** Starts a process inside. */
@@ -16,6 +24,8 @@ export interface ShellSlotsOptions {
   readonly awake: (id: string, work: () => Promise<void>) => Promise<void>;
   /** Settles when no caller waits for something that matters more than a shell for later. */
   readonly calm: () => Promise<void>;
+  /** Whether the limits of a shell can have been lowered while it waited. */
+  readonly limits: Pick<SharedLimits, "mark" | "isIntact">;
   readonly clock: Clock;
   /** How many wait in a container whose calls come one at a time; 0 makes none. */
   readonly perContainer: number;
@@ -26,10 +36,12 @@ interface Slot {
   readonly env: Readonly<Record<string, string>>;
   /** What it says when its call begins; known to no other process before. */
   readonly greeting: string;
+  /** What tells whether its limits are intact. */
+  readonly limitsMark: number | undefined;
 }
 
 /** A shell that is being made: for the call that has claimed it, or to wait. */
-interface Making extends Pick<Slot, "env" | "greeting"> {
+interface Making extends Omit<Slot, "process"> {
   readonly made: Promise<Slot | undefined>;
   use: "wait" | "claimed";
 }
@@ -182,19 +194,23 @@ export class ShellSlots {
     call: ShellCall,
   ): Promise<{ readonly slot: Slot; readonly script: string } | undefined> {
     for (const slot of slots.waiting) {
-      const script = scriptFor(call, slot);
+      const script = scriptFor(call, this.#asItWaits(id, slot));
       if (script === undefined || !this.#remove(slots, slot)) continue;
       this.#options.record(id, slot.process, "some");
       return { slot, script };
     }
     for (const shell of slots.making) {
-      const script = shell.use === "wait" ? scriptFor(call, shell) : undefined;
+      const script = shell.use === "wait" ? scriptFor(call, this.#asItWaits(id, shell)) : undefined;
       if (script === undefined) continue;
       shell.use = "claimed";
       const slot = await shell.made;
       return slot && { slot, script };
     }
     return undefined;
+  }
+
+  #asItWaits(id: string, { env, greeting, limitsMark }: Omit<Slot, "process">): WaitingShell {
+    return { env, greeting, limits: this.#options.limits.isIntact(id, limitsMark) ? "intact" : "lowered" };
   }
 
   /** Has shells made for the calls that will follow this one. */
@@ -233,7 +249,8 @@ export class ShellSlots {
   }
 
   async #begin(id: string, slots: ContainerSlots): Promise<void> {
-    const kind = { env: slots.env, greeting: randomToken(GREETING_CHARS) };
+    const limitsMark = this.#options.limits.mark(id);
+    const kind = { env: slots.env, greeting: randomToken(GREETING_CHARS), limitsMark };
     const made = this.#make(id, kind).catch(() => undefined);
     const making: Making = { ...kind, made, use: "wait" };
     this.#total += 1;
@@ -256,11 +273,10 @@ export class ShellSlots {
   }
 
   /** In a directory that is always there: a call changes to its own. */
-  async #make(id: string, { env, greeting }: Omit<Slot, "process">): Promise<Slot | undefined> {
+  async #make(id: string, kind: Omit<Slot, "process">): Promise<Slot | undefined> {
     if (!(await this.#options.isRunning(id))) return undefined;
-    const spec = { argv: waitingShell, env, cwd: "/", deadlineMs: Number.MAX_SAFE_INTEGER };
-    const process = await this.#options.start(id, spec);
-    return { process, env, greeting };
+    const spec = { argv: waitingShell, env: kind.env, cwd: "/", deadlineMs: Number.MAX_SAFE_INTEGER };
+    return { ...kind, process: await this.#options.start(id, spec) };
   }
 
   /** Ends a shell that is not used in time, and forgets one that ends by itself. */
