@@ -1,6 +1,5 @@
 import { afterAll, it } from "@jest/globals";
-import { startMoto } from "../../packages/orchestrator/src/provisioner/ec2/moto-server.suite.ts";
-import { providePythonTools } from "../../packages/orchestrator/src/provisioner/ec2/python-tools.suite.ts";
+import { providePythonTools, startMoto } from "@turnbox/core/testing";
 import { keyWrapSuite } from "../../packages/sandbox-host/src/key-wrap/key-wrap.suite.ts";
 import { createKmsClient, KmsKeyWrap } from "../../packages/sandbox-host/src/key-wrap/kms/kms-key-wrap.ts";
 
