@@ -42,7 +42,7 @@ import { createIdleFreezer } from "./idle/idle-policy.ts";
 import { listContainers, removeLeftovers, removeLeftSpares } from "./leftovers.ts";
 import { PreparedBoots } from "./prewarm/prepared-boots.ts";
 import { checkCgroups, checkRoot, installInit, proveByRun, readVersion } from "./probe.ts";
-import { SharedLimits } from "./shells/shared-limits.ts";
+import { SharedLimits } from "./exec/shared-limits.ts";
 import { ShellSlots } from "./shells/shell-slots.ts";
 
 const SLOT_START_MS = 10_000;

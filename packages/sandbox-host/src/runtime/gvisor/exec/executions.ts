@@ -3,7 +3,7 @@ import type { ExecSpec, Execution } from "../../runtime.ts";
 import { judgeExit } from "../container/liveness.ts";
 import type { GvisorContext } from "../context.ts";
 import { checkSpec, type StartedProcess } from "./start-process.ts";
-import type { SharedLimits } from "../shells/shared-limits.ts";
+import type { SharedLimits } from "./shared-limits.ts";
 import type { TreeKiller } from "./tree-killer.ts";
 
 export interface ExecutionsOptions {

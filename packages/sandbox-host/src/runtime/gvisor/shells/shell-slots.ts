@@ -1,7 +1,7 @@
 import { type Clock, createDeadline, randomToken, SandboxError, setAlarm } from "@turnbox/core";
 import type { ExecSpec } from "../../runtime.ts";
 import type { StartedProcess } from "../exec/start-process.ts";
-import type { SharedLimits } from "./shared-limits.ts";
+import type { SharedLimits } from "../exec/shared-limits.ts";
 import {
   parseShellCall,
   receiveGreeting,
