@@ -179,22 +179,6 @@ describe("a part that is named again while it is swept", () => {
     expect(rig.store.keys(PARTS_PREFIX)).toEqual(namedBy(manifest));
   });
 
-  it("survives if its manifest comes while the list is there, and the writer waits until that is gone", async () => {
-    const manifest = await forgotten();
-    const report = collect();
-    while (rig.store.keys(SWEEP_LIST_KEY).length === 0) await clock.advance(0);
-    const state = { isWritten: false };
-    const written = rig.manifests.write(manifest, old(manifest), CALL).then(() => {
-      expect(rig.store.keys(SWEEP_LIST_KEY)).toEqual([]);
-      state.isWritten = true;
-    });
-    written.catch(() => undefined);
-    expect((await report).parts).toBe(0);
-    while (!state.isWritten) await clock.advance(1000);
-    await written;
-    expect(rig.store.keys(PARTS_PREFIX)).toEqual(namedBy(manifest));
-  });
-
   it("is reported to the writer if it was too late, whenever that was", async () => {
     const outcomes: string[] = [];
     for (let steps = 1; ; steps += 1) {
