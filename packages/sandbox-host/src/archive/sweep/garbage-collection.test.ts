@@ -11,6 +11,7 @@ import { GarbageCollection, type SweepReport } from "./garbage-collection.ts";
 
 const HOUR_MS = 3_600_000;
 const MOST_TURNS = 20_000;
+const PATIENCE_MS = 4000;
 const SEEDS = process.env["TURNBOX_FULL"] === "1" ? 3000 : 60;
 let clock: ManualClock;
 let rig: Rig;
@@ -176,6 +177,29 @@ describe("a part that is named again while it is swept", () => {
     };
     expect((await collect()).parts).toBe(0);
     await written;
+    expect(rig.store.keys(PARTS_PREFIX)).toEqual(namedBy(manifest));
+  });
+
+  it("survives if its manifest comes while the list is there, and the writer waits until that is gone", async () => {
+    const manifest = await forgotten();
+    const state = { isCollected: false, isWritten: false };
+    const report = collection.collect({}, CALL).finally(() => {
+      state.isCollected = true;
+    });
+    report.catch(() => undefined);
+    while (rig.store.keys(SWEEP_LIST_KEY).length === 0) await clock.advance(1000);
+    const written = rig.manifests.write(manifest, old(manifest), CALL).then(() => {
+      state.isWritten = true;
+      return rig.store.keys(SWEEP_LIST_KEY);
+    });
+    written.catch(() => undefined);
+    // No time passes until the manifest is there, however long its encryption takes.
+    const giveUpAtMs = performance.now() + PATIENCE_MS;
+    const isPatient = (): boolean => performance.now() < giveUpAtMs;
+    while (isPatient() && rig.store.keys(manifestKey(manifest.owner)).length === 0) await clock.advance(0);
+    while (isPatient() && !(state.isCollected && state.isWritten)) await clock.advance(1000);
+    expect((await report).parts).toBe(0);
+    expect(await written).toEqual([]);
     expect(rig.store.keys(PARTS_PREFIX)).toEqual(namedBy(manifest));
   });
 
