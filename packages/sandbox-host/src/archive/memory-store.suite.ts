@@ -35,7 +35,7 @@ export class MemoryStore implements ObjectStore {
     this.#clock = clock;
   }
 
-  /** Replaces bytes behind the back of whoever put them. */
+  /** Replaces bytes without a put. */
   overwrite(key: string, bytes: Uint8Array): void {
     const modifiedAtMs = this.#clock.nowMs();
     const createdAtMs = this.objects.get(key)?.createdAtMs ?? modifiedAtMs;

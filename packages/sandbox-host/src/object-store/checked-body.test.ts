@@ -25,7 +25,7 @@ describe("CheckedBody", () => {
     expect(await read(open())).toBe("what was put");
   });
 
-  it("fails at its end where the content is another one, and before where it is longer", async () => {
+  it("fails at its end if the content is another one, and before if it is longer", async () => {
     await expect(read(open({ check: new WholeCheck("0".repeat(64)) }))).rejects.toMatchObject({
       reason: "OBJECT_DAMAGED",
     });

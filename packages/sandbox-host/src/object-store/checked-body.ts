@@ -30,7 +30,7 @@ export class CheckedBody extends Transform {
     super({ highWaterMark: READ_AHEAD_BYTES });
     this.#options = options;
     const { source, signal, failureOf } = options;
-    // A failure before somebody reads must not end the service. A reader that comes later gets it all the same.
+    // A failure before the body is read must not end the service. A reader that comes later gets it all the same.
     this.on("error", () => undefined);
     const onAbort = (): void => {
       this.destroy(signal.reason as Error);

@@ -34,7 +34,7 @@ export function parseBody(body: Uint8Array): Uint8Array {
   return body;
 }
 
-/** The condition of a put; `any` where there is none. */
+/** The condition of a put; `any` if there is none. */
 export function parseCondition(condition: PutCondition = { kind: "any" }): PutCondition {
   if (condition.kind === "matches" && !ETAG.test(condition.etag)) {
     throw invalidArgument("condition.etag", "must be an etag of the store: 1 to 200 visible ASCII characters");

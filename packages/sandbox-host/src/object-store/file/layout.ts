@@ -41,7 +41,7 @@ export function foldersOf({ objects }: Layout, key: string): readonly string[] {
   return folders;
 }
 
-/** Returns whether all folders on the way to an object are there. Throws where one of them is a link. */
+/** Returns whether all folders on the way to an object are there. Throws if one of them is a link. */
 export async function hasFolders(layout: Layout, key: string): Promise<boolean> {
   for (const folder of foldersOf(layout, key)) {
     try {

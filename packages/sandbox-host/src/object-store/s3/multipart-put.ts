@@ -35,7 +35,7 @@ export interface MultipartPutOptions {
   readonly address: S3Address;
   /** The key as callers know it. */
   readonly key: string;
-  /** Ends the body. It is aborted where a part fails. */
+  /** Ends the body. It is aborted if a part fails. */
   readonly ending: LinkedSignal;
   /** Ends the put. */
   readonly signal: AbortSignal;

@@ -27,7 +27,7 @@ export const infoOf = (
 
 /**
  * What the content of an object is compared with: our own SHA-256 beside it, or the server's checksum of what was put in parts.
- * Undefined where there is neither: an object of others, or a server that keeps no checksums.
+ * Undefined if there is neither: an object of others, or a server that keeps no checksums.
  */
 export function checkOf({ Metadata: marks = {}, ChecksumSHA256: checksum }: Answer): ContentCheck | undefined {
   const whole = marks[SHA256_MARK];

@@ -15,7 +15,7 @@ export interface S3Options {
   readonly endpoint?: string;
   /** Default is what the environment, the profile or the machine says; with an endpoint, `us-east-1`. */
   readonly region?: string;
-  /** Whether the bucket is a part of the path and not of the host's name. Default: where there is an endpoint. */
+  /** Whether the bucket is a part of the path and not of the host's name. Default: if there is an endpoint. */
   readonly pathStyle?: boolean;
   /** Default is the standard chain: environment, profile, role of the machine. */
   readonly credentials?: S3Credentials;
