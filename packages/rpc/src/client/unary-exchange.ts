@@ -64,9 +64,12 @@ class Exchange implements Disposable {
   }
 
   begin(opening: Promise<ClientHttp2Stream>, body: Uint8Array): void {
-    opening.then((stream) => {
-      this.#send(stream, body);
-    }, this.#response.reject);
+    // What fails while the request is handed to the stream fails the call, too.
+    opening
+      .then((stream) => {
+        this.#send(stream, body);
+      })
+      .catch(this.#response.reject);
   }
 
   [Symbol.dispose](): void {
