@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, renameSync, statSync, unlinkSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Layout } from "../container/layout.ts";
@@ -66,7 +66,7 @@ export function removeExecFiles({ processPath, pidPath, idlePath }: ExecFiles): 
   for (const path of [processPath, pidPath, idlePath]) removeFile(path);
 }
 
-/** One that is not there is removed. */
+/** One that is not there is removed, also if the end of its container removes it at the same time. */
 export function removeFile(path: string): void {
-  if (existsSync(path)) unlinkSync(path);
+  if (existsSync(path)) rmSync(path, { force: true });
 }
