@@ -14,7 +14,7 @@ export interface PythonTools {
   readonly shellcheck: string;
 }
 
-/** The tools, or undefined where pip cannot get them, which is said aloud. */
+/** The tools, or undefined if pip cannot get them, which is said aloud. */
 export async function providePythonTools(): Promise<PythonTools | undefined> {
   const folder = await provideToolFolder({ name: "python", version: PACKAGES.join(" "), install });
   if (folder === undefined) return undefined;

@@ -14,7 +14,7 @@ export interface ToolFolder {
 
 /**
  * A folder of this user, outside of the project, with tools by others for tests, where they are installed once. Returns its path,
- * or undefined where they cannot be had, which it says aloud.
+ * or undefined if they cannot be had, which it prints.
  */
 export async function provideToolFolder({ name, version, install }: ToolFolder): Promise<string | undefined> {
   const digest = createHash("sha256").update(version).digest("hex").slice(0, 12);

@@ -21,7 +21,7 @@ export interface VersityGateway extends ServerProcess {
   makeBucket(bucket: string): Promise<string>;
 }
 
-/** The program, built once, or undefined where Go cannot build it, which is said aloud. */
+/** The program, built once, or undefined if Go cannot build it, which is said aloud. */
 export async function provideVersityGateway(): Promise<string | undefined> {
   const folder = await provideToolFolder({ name: "versitygw", version: VERSION, install });
   return folder && join(folder, "versitygw");

@@ -139,7 +139,7 @@ describe("GarbageCollection", () => {
     expect((await first).parts).toBeGreaterThan(0);
   });
 
-  it("goes on where one that died has left its list, when that is void", async () => {
+  it("goes on after one that died has left its list, when that is void", async () => {
     const { key } = await rig.key(sandboxOf("t1", "s3"));
     const garbage = await rig.write(noise(500), key);
     await clock.advance(GRACE_MS + HOUR_MS);

@@ -42,7 +42,7 @@ function faultsOn(server: S3Server): void {
   });
 
   describe("the S3 adapter on a server that fails for a while", () => {
-    it("tries again where it is throttled or the server fails, for each operation", async () => {
+    it("tries again if it is throttled or the server fails, for each operation", async () => {
       const { proxy, store, key } = await open();
       for (const operation of ["put", "get", "head", "list", "delete"] as const)
         proxy.next(operation, SLOW_DOWN, FAILED);
@@ -119,7 +119,7 @@ function faultsOn(server: S3Server): void {
       expect(await expectReason(put, "OBJECT_CHANGED")).toMatchObject({ admitted: "unknown" });
     });
 
-    it("says that it does not know, where it cannot look either", async () => {
+    it("fails with an unknown outcome if it cannot look either", async () => {
       const { proxy, store, key } = await open(IMPATIENT);
       proxy.next("put", { kind: "lost" });
       proxy.always("head", FAILED);
@@ -157,7 +157,7 @@ function faultsOn(server: S3Server): void {
       expect(proxy.count("part")).toBe(3 + 3);
     });
 
-    it("leaves nothing where a part cannot be put, and ends the body", async () => {
+    it("leaves nothing if a part cannot be put, and ends the body", async () => {
       const { proxy, store, key } = await open(IMPATIENT);
       proxy.next("part", "none");
       proxy.always("part", { kind: "cut_request", bytes: 1 });

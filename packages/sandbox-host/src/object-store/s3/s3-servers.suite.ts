@@ -15,7 +15,7 @@ export interface S3Server extends AsyncDisposable {
   readonly directory?: string;
 }
 
-/** Undefined where it cannot be had, which is said aloud. */
+/** Undefined if it cannot be had, which is printed. */
 export async function startMotoS3(): Promise<S3Server | undefined> {
   const tools = await providePythonTools();
   if (tools === undefined) return undefined;
@@ -30,7 +30,7 @@ export async function startMotoS3(): Promise<S3Server | undefined> {
   return { ...server, [Symbol.asyncDispose]: () => moto[Symbol.asyncDispose]() };
 }
 
-/** Undefined where it cannot be had, which is said aloud. */
+/** Undefined if it cannot be had, which is printed. */
 export async function startVersityS3(): Promise<S3Server | undefined> {
   const program = await provideVersityGateway();
   if (program === undefined) return undefined;
